@@ -1,0 +1,28 @@
+# outrace_embed(FILE NAME OUT): a source file that holds FILE's bytes as `outrace::embedded::NAME`, a span of bytes. OUT
+# gets the path of that source. Programs so carry their data and look for no file at run time.
+# Called as a script (cmake -DINPUT=... -DOUTPUT=... -DNAME=... -P embed.cmake), it writes one such source.
+
+if(CMAKE_SCRIPT_MODE_FILE)
+  file(READ ${INPUT} bytes HEX)
+  string(REGEX REPLACE "([0-9a-f][0-9a-f])" "0x\\1," bytes "${bytes}")
+  file(WRITE ${OUTPUT} "#include <cstdint>
+#include <span>
+
+namespace outrace::embedded {
+extern const std::span<const uint8_t> ${NAME};
+static const uint8_t bytes[] = {${bytes}};
+const std::span<const uint8_t> ${NAME}(bytes);
+}  // namespace outrace::embedded
+")
+  return()
+endif()
+
+set(OUTRACE_EMBED_SCRIPT ${CMAKE_CURRENT_LIST_FILE})
+
+function(outrace_embed input name out)
+  set(output ${PROJECT_BINARY_DIR}/generated/${name}.cpp)
+  add_custom_command(OUTPUT ${output}
+    COMMAND ${CMAKE_COMMAND} -DINPUT=${input} -DOUTPUT=${output} -DNAME=${name} -P ${OUTRACE_EMBED_SCRIPT}
+    DEPENDS ${input} ${OUTRACE_EMBED_SCRIPT} VERBATIM)
+  set(${out} ${output} PARENT_SCOPE)
+endfunction()

@@ -1,0 +1,25 @@
+# Compiler options of all our own code, in one interface target that users of the library never see.
+
+add_library(outrace_options INTERFACE)
+target_compile_options(outrace_options INTERFACE
+  -Wall -Wextra $<$<BOOL:${OUTRACE_WERROR}>:-Werror>
+  # GCC 12 warns of `"text" + std::string` (its bug 105329, mended in 13).
+  $<$<AND:$<CXX_COMPILER_ID:GNU>,$<VERSION_LESS:$<CXX_COMPILER_VERSION>,13>>:-Wno-restrict>
+  -ffp-contract=off  # fused and unfused programs must give the same bits; FMA only where the source asks for it
+  -fno-math-errno)   # lets sqrt and its like become one instruction; nobody reads errno
+
+if(OUTRACE_SANITIZE)
+  # Without recovery, so that undefined behaviour ends a test with an error. PUBLIC use goes through the global flags:
+  # every object, GoogleTest's main included, must be linked with the runtime.
+  add_compile_options(-fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  add_link_options(-fsanitize=address,undefined)
+endif()
+
+# Files named *_simd.cpp hold kernels for AVX2 and FMA; they are called only where the processor has both.
+function(outrace_simd_flags)
+  if(NOT CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+    return()
+  endif()
+  list(FILTER ARGV INCLUDE REGEX "_simd\\.cpp$")
+  set_source_files_properties(${ARGV} PROPERTIES COMPILE_OPTIONS -march=haswell)
+endfunction()

@@ -1,0 +1,15 @@
+// What this machine can do at best, measured: the roof against which kernels are judged.
+#pragma once
+
+namespace outrace {
+
+struct Peak {
+  double gflops_f32 = 0;  // fused multiply-adds (2 operations each) on all threads, in the active instruction set
+  double gflops_f64 = 0;
+  double gb_per_s_copy = 0;  // a copy beyond the caches; 10^9 bytes, those read plus those written, as STREAM counts
+};
+
+// Measured on the first call, in under 0.4 s, with num_threads() threads and active_isa() of that moment.
+const Peak& measured_peak();
+
+}  // namespace outrace

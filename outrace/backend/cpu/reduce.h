@@ -1,0 +1,42 @@
+// Sum, mean and maximum over any axes of an array, from memory or from the tiles of a prologue, to memory, an epilogue or both.
+// The order of summation is a tree fixed by the array's shape, the axes, the type and the instruction set: threads, prologue and
+// epilogue change no bit. Its error grows like a pairwise sum's. A maximum is NaN as soon as one element is.
+#pragma once
+#include <cstdint>
+#include <memory>
+
+#include "outrace/backend/cpu/tile.h"
+#include "outrace/core/dtype.h"
+#include "outrace/core/shape.h"
+#include "outrace/graph/plan.h"
+
+namespace outrace::cpu {
+
+enum class ReduceKind : uint8_t { sum, mean, max };
+
+struct ReduceCall {
+  ReduceKind kind = ReduceKind::sum;
+  Shape space;       // of what is reduced
+  int64_t axes = 0;  // bit i: axis i of the space is reduced
+  // What is reduced: the prologue's result, or without one the elements of a view over the space, stored as `input`.
+  // Sums are taken in f32 (also of bf16 and f16), f64 or i64 (of integers and bool).
+  const TileKernel* prologue = nullptr;
+  DType input = DType::f32;  // with a prologue: its compute type
+  View view;                 // its value is not read: run() gets the pointer
+  // Where results go, row-major without the reduced axes.
+  bool store = true;
+  DType output = DType::f32;
+  const TileKernel* epilogue = nullptr;  // its producer are results in the type of the sum, before they are narrowed for storage
+};
+
+class Reducer {
+ public:
+  // The kernels that the call names must outlive the object.
+  static std::unique_ptr<Reducer> prepare(const ReduceCall& call);
+  virtual ~Reducer() = default;
+
+  // `values` and `scalars` are the prologue's and the epilogue's. `input` is null with a prologue, `output` when nothing is stored.
+  virtual void run(void* const* values, const ScalarValue* scalars, const void* input, void* output) const = 0;
+};
+
+}  // namespace outrace::cpu

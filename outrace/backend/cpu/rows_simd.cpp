@@ -1,0 +1,389 @@
+// Softmax and cross-entropy of single rows, as SIMD loops. Rows of up to four vectors stay in registers.
+#include "outrace/backend/cpu/rows_kernels.h"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+
+#include "outrace/backend/cpu/simd_target.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "outrace/backend/cpu/rows_simd.cpp"
+#include "hwy/foreach_target.h"
+#include "hwy/highway.h"
+#include "outrace/backend/cpu/simd_value.h"
+HWY_BEFORE_NAMESPACE();
+namespace outrace::HWY_NAMESPACE {
+namespace {
+namespace hn = hwy::HWY_NAMESPACE;
+
+using cpu::kRowGroup;
+
+// Exponentials added up in one type of T; their sums of blocks are added in double. As in reduce_simd.cpp.
+constexpr int64_t kSumBlock = 1024;
+
+// What softmax needs of a row: its largest number (NaN need not win: it spoils the sum) and the sum of e^(x - max).
+template <class T>
+struct RowSum {
+  Simd<T> max, sum;  // the same number in all lanes
+};
+
+template <class T>
+HWY_INLINE Simd<T> max_across(Simd<T> v) {
+  return hn::MaxOfLanes(typename Simd<T>::Tag(), v.v);
+}
+template <class T>
+HWY_INLINE Simd<T> sum_across(Simd<T> v) {
+  return hn::SumOfLanes(typename Simd<T>::Tag(), v.v);
+}
+// Of a NaN and a number the number, on x86.
+template <class T>
+HWY_INLINE Simd<T> raw_max(Simd<T> x, Simd<T> seen) {
+  return hn::Max(x.v, seen.v);
+}
+template <class T>
+HWY_INLINE T first_lane(Simd<T> v) {
+  return hn::GetLane(v.v);
+}
+
+// e^x for x <= 0, as in simd_math.h but with 0 instead of subnormal numbers, whose arithmetic takes 100 cycles and more: a row's
+// largest exponential is 1, beside which they mean nothing.
+template <class T>
+struct ExpRange;
+template <>
+struct ExpRange<float> {
+  static constexpr float kLow = -87;  // 1.6e-38; the smallest normal number is 1.2e-38
+};
+template <>
+struct ExpRange<double> {
+  static constexpr double kLow = -708;  // 3.3e-308; 2.2e-308
+};
+// Several vectors step by step: one alone is a chain of dependent operations, of which the processor sees too few at once.
+template <class T, int kCount>
+HWY_INLINE void exp_to_one(Simd<T> (&x)[kCount]) {
+  using F = MathFacts<T>;
+  using V = typename Simd<T>::Vector;
+  const typename Simd<T>::Tag d;
+  const V low = hn::Set(d, ExpRange<T>::kLow), round = hn::Set(d, F::kRound);
+  V n[kCount], r[kCount], sum[kCount];
+  for (int k = 0; k < kCount; ++k) r[k] = hn::Max(low, x[k].v);  // NaN if x is
+  for (int k = 0; k < kCount; ++k) n[k] = hn::MulAdd(r[k], hn::Set(d, static_cast<T>(1.44269504088896340736)), round);
+  for (int k = 0; k < kCount; ++k) n[k] = hn::Sub(n[k], round);
+  for (int k = 0; k < kCount; ++k) r[k] = hn::NegMulAdd(n[k], hn::Set(d, F::kLn2High), r[k]);
+  for (int k = 0; k < kCount; ++k) r[k] = hn::NegMulAdd(n[k], hn::Set(d, F::kLn2Low), r[k]);
+  // The terms with even and with odd powers side by side, for a shorter chain.
+  constexpr int kTerms = sizeof(F::kExp) / sizeof(T);
+  static_assert(kTerms % 2 == 0);
+  V z[kCount], odd[kCount];
+  for (int k = 0; k < kCount; ++k) {
+    z[k] = hn::Mul(r[k], r[k]);
+    sum[k] = hn::Set(d, F::kExp[kTerms - 2]);
+    odd[k] = hn::Set(d, F::kExp[kTerms - 1]);
+  }
+#pragma GCC unroll 16
+  for (int i = kTerms - 4; i >= 0; i -= 2)
+    for (int k = 0; k < kCount; ++k) {
+      sum[k] = hn::MulAdd(sum[k], z[k], hn::Set(d, F::kExp[i]));
+      odd[k] = hn::MulAdd(odd[k], z[k], hn::Set(d, F::kExp[i + 1]));
+    }
+  for (int k = 0; k < kCount; ++k) sum[k] = hn::MulAdd(odd[k], r[k], sum[k]);
+  for (int k = 0; k < kCount; ++k) sum[k] = hn::MulAdd(z[k], sum[k], r[k]);
+  for (int k = 0; k < kCount; ++k) sum[k] = hn::Add(sum[k], hn::Set(d, T(1)));
+  for (int k = 0; k < kCount; ++k) sum[k] = hn::Mul(sum[k], power_of_two<T>(n[k]));
+  for (int k = 0; k < kCount; ++k) x[k] = hn::IfThenZeroElse(hn::Lt(x[k].v, low), sum[k]);
+}
+template <class T>
+HWY_INLINE Simd<T> exp_to_one(Simd<T> x) {
+  Simd<T> one[1] = {x};
+  exp_to_one(one);
+  return one[0];
+}
+
+// The only vector of a short row: `count` numbers, with -infinity behind them, whose exponential is 0. `spill`: the numbers behind
+// may be read (masked loads are slow on AMD where they miss the cache).
+template <class T>
+HWY_INLINE Simd<T> load_short(const T* x, int64_t count, bool spill) {
+  const typename Simd<T>::Tag d;
+  const auto mask = hn::FirstN(d, static_cast<size_t>(count));
+  const auto v = spill ? hn::LoadU(d, x) : hn::MaskedLoad(mask, d, x);
+  return hn::IfThenElse(mask, v, hn::Set(d, -std::numeric_limits<T>::infinity()));
+}
+
+// Longer rows end with a vector that overlaps the one before it (masked stores are slow on AMD, and what they wrote must not be read
+// soon). This is its part that was not seen before, for sums: the last columns % kLanes numbers, zeros before them.
+template <class T>
+HWY_INLINE Simd<T> unseen(Simd<T> v, int64_t columns) {
+  const typename Simd<T>::Tag d;
+  return hn::IfThenZeroElse(hn::FirstN(d, static_cast<size_t>((Simd<T>::kLanes - columns % Simd<T>::kLanes) % Simd<T>::kLanes)), v.v);
+}
+
+// ---- rows of kVectors vectors, the last of them perhaps not full ----
+
+template <class T, int kVectors>
+HWY_INLINE void load_row(const T* x, int64_t columns, bool spill, Simd<T> (&v)[kVectors]) {
+  for (int k = 0; k < kVectors - 1; ++k) v[k] = Simd<T>::load(x + k * Simd<T>::kLanes);
+  v[kVectors - 1] = kVectors == 1 ? load_short(x, columns, spill) : Simd<T>::load(x + columns - Simd<T>::kLanes);
+}
+
+// Leaves the exponentials in v.
+template <class T, int kVectors>
+HWY_INLINE RowSum<T> exp_row(int64_t columns, Simd<T> (&v)[kVectors]) {
+  Simd<T> max = v[0];
+  for (int k = 1; k < kVectors; ++k) max = raw_max(v[k], max);
+  max = max_across(max);
+  for (int k = 0; k < kVectors; ++k) v[k] = v[k] - max;
+  exp_to_one(v);
+  Simd<T> sum = kVectors == 1 ? v[0] : unseen(v[kVectors - 1], columns);
+  for (int k = 0; k < kVectors - 1; ++k) sum = sum + v[k];
+  return {max, sum_across(sum)};
+}
+
+// `spill`: the numbers behind a short row may be overwritten; their turn comes.
+template <class T, int kVectors>
+HWY_INLINE void store_row(T* y, int64_t columns, bool spill, const Simd<T> (&v)[kVectors], Simd<T> factor) {
+  for (int k = 0; k < kVectors - 1; ++k) (v[k] * factor).store(y + k * Simd<T>::kLanes);
+  const Simd<T> last = v[kVectors - 1] * factor;
+  if (kVectors > 1) last.store(y + columns - Simd<T>::kLanes);
+  else if (spill || columns == Simd<T>::kLanes) last.store(y);
+  else last.store_first(y, columns);
+}
+
+// ---- rows of at least a vector ----
+
+template <class T>
+HWY_INLINE Simd<T> max_of_row(const T* x, int64_t columns) {
+  constexpr int64_t kLanes = Simd<T>::kLanes;
+  Simd<T> m[4];
+  for (auto& v : m) v = Simd<T>::load(x + columns - kLanes);
+  int64_t i = 0;
+  for (; i + 4 * kLanes <= columns; i += 4 * kLanes)
+    for (int k = 0; k < 4; ++k) m[k] = raw_max(Simd<T>::load(x + i + k * kLanes), m[k]);
+  for (; i + kLanes <= columns; i += kLanes) m[0] = raw_max(Simd<T>::load(x + i), m[0]);
+  return max_across(raw_max(raw_max(m[0], m[1]), raw_max(m[2], m[3])));
+}
+
+// Sum of the exponentials of at most kSumBlock numbers; y gets them if kStore.
+template <bool kStore, class T>
+HWY_INLINE Simd<T> exp_block(const T* x, int64_t count, Simd<T> max, T* y) {
+  constexpr int64_t kLanes = Simd<T>::kLanes;
+  if (count < kLanes) {
+    const Simd<T> e = exp_to_one(load_short(x, count, false) - max);
+    if (kStore) e.store_first(y, count);
+    return sum_across(e);
+  }
+  // Read before y, which may be x, is written.
+  Simd<T> end = Simd<T>::load(x + count - kLanes);
+  Simd<T> sum[4];
+  for (auto& v : sum) v = Simd<T>(0.0);
+  int64_t i = 0;
+  for (; i + 4 * kLanes <= count; i += 4 * kLanes) {
+    Simd<T> e[4];
+    for (int k = 0; k < 4; ++k) e[k] = Simd<T>::load(x + i + k * kLanes) - max;
+    exp_to_one(e);
+    for (int k = 0; k < 4; ++k) {
+      if (kStore) e[k].store(y + i + k * kLanes);
+      sum[k] = sum[k] + e[k];
+    }
+  }
+  for (; i + kLanes <= count; i += kLanes) {
+    const Simd<T> e = exp_to_one(Simd<T>::load(x + i) - max);
+    if (kStore) e.store(y + i);
+    sum[0] = sum[0] + e;
+  }
+  if (i < count) {
+    end = exp_to_one(end - max);
+    if (kStore) end.store(y + count - kLanes);
+    sum[1] = sum[1] + unseen(end, count);
+  }
+  return sum_across((sum[0] + sum[1]) + (sum[2] + sum[3]));
+}
+
+template <bool kStore, class T>
+HWY_INLINE RowSum<T> exp_long_row(const T* x, int64_t columns, T* y) {
+  const Simd<T> max = max_of_row(x, columns);
+  if (columns <= kSumBlock) return {max, exp_block<kStore>(x, columns, max, y)};
+  double sum = 0;
+  for (int64_t i = 0; i < columns; i += kSumBlock)
+    sum += first_lane(exp_block<kStore>(x + i, std::min(kSumBlock, columns - i), max, y + i));
+  return {max, Simd<T>(sum)};
+}
+
+// y = fn(x) for any number of columns; y may be x.
+template <class T, class Fn>
+HWY_INLINE void map_row(const T* x, T* y, int64_t columns, const Fn& fn) {
+  constexpr int64_t kLanes = Simd<T>::kLanes;
+  if (columns < kLanes) return fn(Simd<T>::load_first(x, columns)).store_first(y, columns);
+  const Simd<T> end = Simd<T>::load(x + columns - kLanes);
+  int64_t i = 0;
+  for (; i + 4 * kLanes <= columns; i += 4 * kLanes)
+    for (int k = 0; k < 4; ++k) fn(Simd<T>::load(x + i + k * kLanes)).store(y + i + k * kLanes);
+  for (; i + kLanes <= columns; i += kLanes) fn(Simd<T>::load(x + i)).store(y + i);
+  if (i < columns) fn(end).store(y + columns - kLanes);
+}
+
+// Calls fn.operator()<n>() for rows of n = 1 .. 4 vectors, fn.operator()<0>() for longer ones.
+template <class T, class Fn>
+HWY_INLINE void by_length(int64_t columns, const Fn& fn) {
+  switch ((columns + Simd<T>::kLanes - 1) / Simd<T>::kLanes) {
+    case 1: return fn.template run<1>();
+    case 2: return fn.template run<2>();
+    case 3: return fn.template run<3>();
+    case 4: return fn.template run<4>();
+    default: return fn.template run<0>();
+  }
+}
+
+// The sum of a row without its exponentials.
+template <int kVectors, class T>
+HWY_INLINE RowSum<T> sum_of_row(const T* x, int64_t columns, bool spill) {
+  if constexpr (kVectors == 0) {
+    return exp_long_row<false>(x, columns, static_cast<T*>(nullptr));
+  } else {
+    Simd<T> v[kVectors];
+    load_row(x, columns, spill, v);
+    return exp_row(columns, v);
+  }
+}
+
+// y = softmax(x) * scale
+template <int kVectors, class T>
+HWY_INLINE void softmax_row(const T* x, T* y, int64_t columns, bool spill, Simd<T> scale) {
+  if constexpr (kVectors == 0) {
+    const Simd<T> factor = scale / exp_long_row<true>(x, columns, y).sum;
+    map_row(y, y, columns, [&](Simd<T> e) HWY_ATTR { return e * factor; });
+  } else {
+    Simd<T> v[kVectors];
+    load_row(x, columns, spill, v);
+    const Simd<T> sum = exp_row(columns, v).sum;
+    store_row(y, columns, spill && x != y, v, scale / sum);
+  }
+}
+
+template <class T>
+HWY_INLINE void log_all(T* x, int64_t count) {
+  int64_t i = 0;
+  for (; i + Simd<T>::kLanes <= count; i += Simd<T>::kLanes) log(Simd<T>::load(x + i)).store(x + i);
+  if (i < count) log(Simd<T>::load_first(x + i, count - i)).store_first(x + i, count - i);
+}
+
+// ---- the kernels ----
+
+// Whether a vector from row r on ends within the rows.
+template <class T>
+HWY_INLINE bool may_spill(int64_t r, int64_t rows, int64_t columns) {
+  return (rows - r) * columns >= Simd<T>::kLanes;
+}
+
+template <class T>
+struct Softmax {
+  const T* x;
+  T* y;
+  int64_t rows, columns;
+  template <int kVectors>
+  HWY_INLINE void run() const {
+    for (int64_t r = 0; r < rows; ++r)
+      softmax_row<kVectors>(x + r * columns, y + r * columns, columns, may_spill<T>(r, rows, columns), Simd<T>(1.0));
+  }
+};
+
+template <class T>
+struct LogSoftmax {
+  const T* x;
+  T* y;
+  int64_t rows, columns;
+  template <int kVectors>
+  HWY_INLINE void run() const {
+    T max[kRowGroup], log_sum[kRowGroup];
+    for (int64_t r = 0; r < rows; ++r) {
+      const RowSum<T> row = sum_of_row<kVectors>(x + r * columns, columns, may_spill<T>(r, rows, columns));
+      max[r] = first_lane(row.max);
+      log_sum[r] = first_lane(row.sum);
+    }
+    log_all(log_sum, rows);
+    for (int64_t r = 0; r < rows; ++r) {
+      // Two subtractions: max + log_sum, rounded, would lose log_sum where the numbers are huge.
+      const Simd<T> m = Simd<T>::splat(max + r), l = Simd<T>::splat(log_sum + r);
+      map_row(x + r * columns, y + r * columns, columns, [&](Simd<T> v) HWY_ATTR { return v - m - l; });
+    }
+  }
+};
+
+template <class T>
+struct CrossEntropy {
+  const T* x;
+  const int64_t* classes;
+  T* losses;
+  int64_t rows, columns;
+  template <int kVectors>
+  HWY_INLINE void run() const {
+    T shifted[kRowGroup];  // the target's number less the largest one
+    for (int64_t r = 0; r < rows; ++r) {
+      shifted[r] = 0;
+      losses[r] = 1;
+      if (classes[r] < 0) continue;
+      const RowSum<T> row = sum_of_row<kVectors>(x + r * columns, columns, may_spill<T>(r, rows, columns));
+      shifted[r] = x[r * columns + classes[r]] - first_lane(row.max);
+      losses[r] = first_lane(row.sum);
+    }
+    log_all(losses, rows);
+    for (int64_t r = 0; r < rows; ++r) losses[r] -= shifted[r];
+  }
+};
+
+template <class T>
+struct CrossEntropyGrad {
+  const T* x;
+  const int64_t* classes;
+  const T* scales;
+  T* y;
+  int64_t rows, columns;
+  template <int kVectors>
+  HWY_INLINE void run() const {
+    for (int64_t r = 0; r < rows; ++r) {
+      T* out = y + r * columns;
+      if (classes[r] < 0) {
+        std::memset(out, 0, static_cast<size_t>(columns) * sizeof(T));
+        continue;
+      }
+      softmax_row<kVectors>(x + r * columns, out, columns, may_spill<T>(r, rows, columns), Simd<T>::splat(scales + r));
+      out[classes[r]] -= scales[r];
+    }
+  }
+};
+
+template <class T>
+void softmax(const T* x, T* y, int64_t rows, int64_t columns) {
+  by_length<T>(columns, Softmax<T>{x, y, rows, columns});
+}
+template <class T>
+void log_softmax(const T* x, T* y, int64_t rows, int64_t columns) {
+  by_length<T>(columns, LogSoftmax<T>{x, y, rows, columns});
+}
+template <class T>
+void cross_entropy(const T* x, const int64_t* classes, T* losses, int64_t rows, int64_t columns) {
+  by_length<T>(columns, CrossEntropy<T>{x, classes, losses, rows, columns});
+}
+template <class T>
+void cross_entropy_grad(const T* x, const int64_t* classes, const T* scales, T* y, int64_t rows, int64_t columns) {
+  by_length<T>(columns, CrossEntropyGrad<T>{x, classes, scales, y, rows, columns});
+}
+
+template <class T>
+constexpr cpu::RowKernels<T> kRows = {&softmax<T>, &log_softmax<T>, &cross_entropy<T>, &cross_entropy_grad<T>};
+
+}  // namespace
+}  // namespace outrace::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace outrace::cpu {
+template <>
+const RowKernels<float>& row_kernels<float>() {
+  return OUTRACE_CHOOSE_TARGET(kRows<float>);
+}
+template <>
+const RowKernels<double>& row_kernels<double>() {
+  return OUTRACE_CHOOSE_TARGET(kRows<double>);
+}
+}  // namespace outrace::cpu
+#endif

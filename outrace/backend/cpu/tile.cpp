@@ -1,0 +1,348 @@
+// Runs compiled tile programs.
+#include "outrace/backend/cpu/tile.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "outrace/backend/cpu/tile_code.h"
+#include "outrace/core/aligned.h"
+#include "outrace/core/error.h"
+#include "outrace/core/thread.h"
+
+namespace outrace::cpu {
+namespace {
+
+// A thread's scratch: cells, uniform values and slots of the program that ran last.
+struct Scratch {
+  AlignedArray<char> memory;
+  int64_t bytes = 0;
+  uint64_t owner = 0;  // the program whose fixed cells are in place
+};
+thread_local Scratch thread_scratch;
+
+// One run of a program over some part of its space, on one thread.
+class TileRun {
+ public:
+  TileRun(const TileCode& code, void* const* values, const ScalarValue* scalars, int64_t most_elements)
+      : code_(code), values_(values), move_(tile_move_kernels()) {
+    Scratch& scratch = thread_scratch;
+    if (scratch.bytes < code.scratch_bytes) [[unlikely]] {
+      scratch.memory = aligned_array<char>(code.scratch_bytes);
+      scratch.bytes = code.scratch_bytes;
+      scratch.owner = 0;
+    }
+    cells_ = reinterpret_cast<char**>(scratch.memory.get());
+    if (scratch.owner != code.id) place_fixed_cells(scratch);
+    compute_uniforms(scalars, std::min(most_elements, code.tile_size));
+  }
+
+  // Results of these dense stores (bit k: the k-th) go past the caches.
+  void stream(uint64_t stores) { streamed_ = stores; }
+
+  void seek(int64_t index, const void* producer) {
+    index_ = index;
+    for (const TileCode::Dense& d : code_.dense_loads) cells_[d.cell] = address(d, index);
+    for (const TileCode::Dense& d : code_.dense_stores) cells_[d.cell] = address(d, index);
+    if (code_.producer_cell >= 0) cells_[code_.producer_cell] = const_cast<char*>(static_cast<const char*>(producer));
+  }
+
+  // The next `length` elements after seek(). keep_result: the result's tiles are put one behind another.
+  void advance(int64_t length, bool keep_result) {
+    while (length > 0) {
+      const int64_t n = piece(length);
+      run_tile(n);
+      length -= n;
+      index_ += n;
+      if (length == 0) break;
+      for (const TileCode::Dense& d : code_.dense_loads) cells_[d.cell] += n * d.element_bytes;
+      for (const TileCode::Dense& d : code_.dense_stores) cells_[d.cell] += n * d.element_bytes;
+      if (code_.producer_cell >= 0) cells_[code_.producer_cell] += n * code_.compute_bytes;
+      if (keep_result) cells_[code_.result_cell] += n * code_.compute_bytes;
+    }
+  }
+
+  // A block of `rows` along block_axis and `length` along the last axis, whose first element is `index`.
+  void block(int64_t index, int64_t rows, int64_t length) {
+    index_ = index;
+    rows_ = rows;
+    run_steps(rows * length, length);
+    rows_ = 0;
+  }
+
+  const void* evaluate(int64_t length) {
+    char* result = cells_[code_.result_cell];
+    advance(length, code_.result == TileCode::Result::buffer);
+    cells_[code_.result_cell] = result;
+    for (const TileCode::Step& step : code_.result_steps) step.fn(cells_, step.operands.data(), length);
+    return result;
+  }
+
+ private:
+  void place_fixed_cells(Scratch& scratch) {
+    scratch.owner = code_.id;
+    char** cell = cells_;
+    for (const int64_t offset : code_.scratch_cells) *cell++ = scratch.memory.get() + offset;
+    for (const int64_t& constant : code_.constants) *cell++ = const_cast<char*>(reinterpret_cast<const char*>(&constant));
+  }
+
+  void compute_uniforms(const ScalarValue* scalars, int64_t tile) {
+    for (const TileCode::Scalar& s : code_.scalars) set_scalar(cells_[s.cell], scalars[s.scalar], s.integer);
+    for (const TileCode::Dense& d : code_.uniform_loads) cells_[d.cell] = address(d, 0);
+    for (const TileCode::Step& step : code_.uniform_steps) step.fn(cells_, step.operands.data(), 1);
+    for (const TileCode::Step& step : code_.splat_steps) step.fn(cells_, step.operands.data(), tile);
+  }
+
+  void set_scalar(char* cell, ScalarValue value, bool integer) const {
+    const auto put = [cell](auto x) { std::memcpy(cell, &x, sizeof x); };
+    switch (code_.compute) {
+      case DType::f32: return put(integer ? static_cast<float>(value.integer) : static_cast<float>(value.real));
+      case DType::f64: return put(integer ? static_cast<double>(value.integer) : value.real);
+      default: return put(integer ? value.integer : static_cast<int64_t>(value.real));
+    }
+  }
+
+  char* address(const TileCode::Dense& d, int64_t index) const {
+    return static_cast<char*>(values_[d.value]) + d.offset_bytes + index * d.element_bytes;
+  }
+
+  // How many of the next `length` elements the next tile takes.
+  int64_t piece(int64_t length) const {
+    if (code_.row_cut == 0) return std::min(length, code_.tile_size);
+    const int64_t row_left = code_.row_cut - index_ % code_.row_cut;
+    const int64_t left = std::min(length, row_left);
+    if (left <= code_.tile_size) return left;
+    // Tiles of a row are of about one size, in whole cache lines.
+    constexpr int64_t kLine = 64;
+    const int64_t tiles = (left + code_.tile_size - 1) / code_.tile_size;
+    return std::min(code_.tile_size, ((left + tiles - 1) / tiles + kLine - 1) / kLine * kLine);
+  }
+
+  void run_tile(int64_t n) {
+    if (streamed_ != 0) [[unlikely]]
+      return run_streamed(n);
+    run_steps(n, n);
+  }
+
+  // Like run_steps, but streamed results are written to slots and go from there to their arrays.
+  void run_streamed(int64_t n) {
+    const size_t stores = std::min<size_t>(code_.dense_stores.size(), 64);
+    for (size_t k = 0; k < stores; ++k)
+      if (streamed_ >> k & 1) std::swap(cells_[code_.dense_stores[k].cell], cells_[code_.stream_slots[k]]);
+    run_steps(n, n);
+    for (size_t k = 0; k < stores; ++k) {
+      if (!(streamed_ >> k & 1)) continue;
+      const TileCode::Dense& d = code_.dense_stores[k];
+      std::swap(cells_[d.cell], cells_[code_.stream_slots[k]]);
+      move_.stream(cells_[d.cell], cells_[code_.stream_slots[k]], n * d.element_bytes);
+    }
+  }
+
+  void run_steps(int64_t n, int64_t length) {
+    for (const TileCode::Step& step : code_.steps) {
+      if (step.kind == TileCode::Step::Kind::compute) [[likely]] {
+        step.fn(cells_, step.operands.data(), n);
+      } else if (step.kind == TileCode::Step::Kind::load) {
+        load(code_.strided[static_cast<size_t>(step.strided)], n, length);
+      } else {
+        store(code_.strided[static_cast<size_t>(step.strided)], n, length);
+      }
+    }
+  }
+
+  // Cell of the array that has elements as stored: the slot itself, or the staging slot.
+  int16_t raw_cell(const TileCode::Strided& s) const { return s.convert != nullptr ? code_.staging_cell : s.slot; }
+
+  void load(const TileCode::Strided& s, int64_t n, int64_t length) {
+    char* array = static_cast<char*>(values_[s.value]);
+    if (s.may_point) {
+      int64_t at[kMaxRank];
+      const int64_t offset = position(s, at);
+      if (n <= code_.space[code_.rank - 1] - at[code_.rank - 1]) {
+        cells_[s.cell] = array + (offset << s.size_log2);
+        return;
+      }
+      cells_[s.cell] = cells_[s.slot];
+    }
+    const int16_t raw = raw_cell(s);
+    char* slot = cells_[raw];
+    walk(s, n, length, [&](int64_t offset, int64_t done, TileRectangle r) {
+      move_.copy_rectangle[s.size_log2](slot + (done << s.size_log2), array + (offset << s.size_log2),
+                                        {.rows = r.rows, .columns = r.columns, .from_row = r.from_row, .from_column = r.from_column,
+                                         .to_row = r.columns, .to_column = 1});
+    });
+    if (s.convert != nullptr) convert(s.convert, s.slot, raw, n);
+  }
+
+  void store(const TileCode::Strided& s, int64_t n, int64_t length) {
+    char* array = static_cast<char*>(values_[s.value]);
+    const int16_t raw = s.convert != nullptr ? code_.staging_cell : s.cell;
+    if (s.convert != nullptr) convert(s.convert, raw, s.cell, n);
+    const char* slot = cells_[raw];
+    walk(s, n, length, [&](int64_t offset, int64_t done, TileRectangle r) {
+      move_.copy_rectangle[s.size_log2](array + (offset << s.size_log2), slot + (done << s.size_log2),
+                                        {.rows = r.rows, .columns = r.columns, .from_row = r.columns, .from_column = 1,
+                                         .to_row = r.from_row, .to_column = r.from_column});
+    });
+  }
+
+  void convert(TileFn fn, int16_t to, int16_t from, int64_t n) {
+    const int16_t operands[] = {to, from};
+    fn(cells_, operands, n);
+  }
+
+  // Splits index_ into a place on each axis; returns where the array has that element.
+  int64_t position(const TileCode::Strided& s, int64_t (&at)[kMaxRank]) const {
+    int64_t rest = index_, offset = s.offset;
+    for (int axis = code_.rank - 1; axis > 0; --axis) {
+      const int64_t next = rest / code_.space[axis];
+      at[axis] = rest - next * code_.space[axis];
+      offset += at[axis] * s.strides[axis];
+      rest = next;
+    }
+    at[0] = rest;
+    return offset + rest * s.strides[0];
+  }
+
+  // Calls visit(where in the array, elements before, rectangle) for the rectangles that make up the tile; from_row and from_column
+  // are the array's strides.
+  template <class Visit>
+  void walk(const TileCode::Strided& s, int64_t n, int64_t length, Visit&& visit) const {
+    int64_t at[kMaxRank];
+    int64_t offset = position(s, at);
+    const int inner = code_.rank - 1;
+    if (rows_ > 0) {
+      visit(offset, 0, {.rows = rows_, .columns = length, .from_row = s.strides[code_.block_axis], .from_column = s.strides[inner],
+                        .to_row = 0, .to_column = 0});
+      return;
+    }
+    for (int64_t done = 0; done < n;) {
+      TileRectangle r{.rows = 1, .columns = std::min(n - done, code_.space[inner] - at[inner]), .from_row = 0,
+                      .from_column = s.strides[inner], .to_row = 0, .to_column = 0};
+      if (inner > 0 && r.columns == code_.space[inner]) {  // whole rows
+        r.rows = std::min((n - done) / r.columns, code_.space[inner - 1] - at[inner - 1]);
+        r.from_row = s.strides[inner - 1];
+      }
+      visit(offset, done, r);
+      done += r.rows * r.columns;
+      at[inner] += r.columns;
+      if (inner == 0 || at[inner] < code_.space[inner]) continue;  // the tile ends here
+      at[inner] = 0;
+      at[inner - 1] += r.rows;
+      for (int axis = inner - 1; axis > 0 && at[axis] == code_.space[axis]; --axis) {
+        at[axis] = 0;
+        ++at[axis - 1];
+      }
+      offset = s.offset;
+      for (int axis = 0; axis <= inner; ++axis) offset += at[axis] * s.strides[axis];
+    }
+  }
+
+  const TileCode& code_;
+  void* const* values_;
+  const TileMoveKernels& move_;
+  char** cells_ = nullptr;
+  int64_t index_ = 0;
+  int64_t rows_ = 0;  // of a block; 0: the tile is a run of elements
+  uint64_t streamed_ = 0;
+};
+
+// Tasks of run_all: 16 K elements take 3 us or more, a task's share of a parallel_for under 1.
+constexpr int64_t kTaskElements = 16 * 1024;
+
+// Stores whose results would push much else out of the last cache are streamed, unless they overwrite what was just read.
+uint64_t stores_to_stream(const TileCode& code, void* const* values) {
+  uint64_t stores = 0;
+  for (size_t k = 0; k < std::min<size_t>(code.dense_stores.size(), 64); ++k) {
+    const TileCode::Dense& d = code.dense_stores[k];
+    bool in_place = false;
+    for (const TileCode::Dense& load : code.dense_loads)
+      in_place |= static_cast<char*>(values[load.value]) + load.offset_bytes == static_cast<char*>(values[d.value]) + d.offset_bytes;
+    if (!in_place && code.numel * d.element_bytes > code.stream_bytes) stores |= uint64_t{1} << k;
+  }
+  return stores;
+}
+
+void run_linear(const TileCode& code, void* const* values, const ScalarValue* scalars) {
+  const uint64_t streamed = stores_to_stream(code, values);
+  parallel_for((code.numel + kTaskElements - 1) / kTaskElements, [&](int64_t task) {
+    const int64_t first = task * kTaskElements;
+    const int64_t length = std::min(kTaskElements, code.numel - first);
+    TileRun run(code, values, scalars, length);
+    run.stream(streamed);
+    run.seek(first, nullptr);
+    run.advance(length, false);
+    if (streamed != 0) tile_move_kernels().fence();
+  });
+}
+
+// Letters: R rows along block_axis, C columns along the last axis, O everything else.
+void run_blocks(const TileCode& code, void* const* values, const ScalarValue* scalars) {
+  const int inner = code.rank - 1, axis = code.block_axis;
+  const int64_t side = code.tile_size >= 1024 ? 32 : code.tile_size >= 256 ? 16 : 8;
+  const int64_t block_rows = std::min(side, code.space[axis]);
+  const int64_t block_columns = std::min(std::max<int64_t>(1, code.tile_size / block_rows), code.space[inner]);
+  std::array<int64_t, kMaxRank> stride{};
+  stride[inner] = 1;
+  for (int i = inner - 1; i >= 0; --i) stride[i] = stride[i + 1] * code.space[i + 1];
+  const int64_t bands = (code.space[axis] + block_rows - 1) / block_rows;  // of all rows, for one element of O
+  const int64_t all_bands = code.numel / (code.space[axis] * code.space[inner]) * bands;
+  const int64_t bands_per_task = std::max<int64_t>(1, kTaskElements / (block_rows * code.space[inner]));
+  parallel_for((all_bands + bands_per_task - 1) / bands_per_task, [&](int64_t task) {
+    TileRun run(code, values, scalars, code.tile_size);
+    for (int64_t band = task * bands_per_task; band < std::min(all_bands, (task + 1) * bands_per_task); ++band) {
+      const int64_t row = band % bands * block_rows;
+      int64_t index = row * stride[axis];
+      int64_t rest = band / bands;
+      for (int i = inner - 1; i >= 0; --i) {
+        if (i == axis) continue;
+        index += rest % code.space[i] * stride[i];
+        rest /= code.space[i];
+      }
+      const int64_t rows = std::min(block_rows, code.space[axis] - row);
+      for (int64_t column = 0; column < code.space[inner]; column += block_columns)
+        run.block(index + column, rows, std::min(block_columns, code.space[inner] - column));
+    }
+  });
+}
+
+}  // namespace
+
+TileKernel::TileKernel(std::unique_ptr<const TileCode> code) : code_(std::move(code)) {}
+TileKernel::~TileKernel() = default;
+
+std::unique_ptr<TileKernel> TileKernel::compile(const TileProgram& program, const TileOptions& options) {
+  return std::unique_ptr<TileKernel>(new TileKernel(compile_tile(program, options)));
+}
+
+const std::string& TileKernel::description() const { return code_->description; }
+
+void TileKernel::run(void* const* values, const ScalarValue* scalars, const void* producer, int64_t index, int64_t length) const {
+  run_rows(values, scalars, {.index = index, .length = length, .producer = producer});
+}
+
+void TileKernel::run_rows(void* const* values, const ScalarValue* scalars, const TileRows& rows) const {
+  TileRun run(*code_, values, scalars, rows.length);
+  const char* producer = static_cast<const char*>(rows.producer);
+  for (int64_t row = 0; row < rows.rows; ++row) {
+    run.seek(rows.index + row * rows.index_stride, producer + row * rows.producer_stride * code_->compute_bytes);
+    run.advance(rows.length, false);
+  }
+}
+
+const void* TileKernel::evaluate(void* const* values, const ScalarValue* scalars, const void* producer, int64_t index,
+                                 int64_t length) const {
+  OUTRACE_ASSERT(code_->result != TileCode::Result::none && length <= kTileSize, code_->description, " ", length);
+  TileRun run(*code_, values, scalars, length);
+  run.seek(index, producer);
+  return run.evaluate(length);
+}
+
+void TileKernel::run_all(void* const* values, const ScalarValue* scalars) const {
+  if (code_->numel == 0) return;
+  if (code_->block_axis >= 0)
+    run_blocks(*code_, values, scalars);
+  else
+    run_linear(*code_, values, scalars);
+}
+
+}  // namespace outrace::cpu

@@ -1,0 +1,61 @@
+// Which backends this program has. The only file that knows all of them.
+#include <array>
+#include <atomic>
+
+#include "outrace/backend/backend.h"
+#include "outrace/backend/cpu/cpu_backend.h"
+#include "outrace/backend/null/null_backend.h"
+#include "outrace/core/error.h"
+
+namespace outrace {
+namespace {
+
+constexpr int kTypes = 4;
+// Null pointers until the first use of a kind of device, which is then never destroyed: buffers may die after main().
+constinit std::array<std::atomic<Backend*>, kTypes> opened{};
+
+struct Kind {
+  Backend* (*open)();   // null: not in this build
+  int devices;          // indices below it exist
+  const char* missing;  // why there is none, for people
+};
+
+constexpr Kind kKinds[kTypes] = {
+    {[]() -> Backend* { return &CpuBackend::get(); }, 1, nullptr},
+    {[]() -> Backend* { return &NullBackend::get(); }, kNullDevices, nullptr},
+    {nullptr, 0, "cuda: this build has no CUDA backend yet"},
+    {nullptr, 0, "opencl: this build has no OpenCL backend yet"},
+};
+
+Backend& open_backend(Device device) {
+  const int type = static_cast<int>(device.type);
+  const Kind& kind = kKinds[type];
+  if (kind.open == nullptr)
+    fail(ErrorKind::device, "[device] ", device, " is not here: ", kind.missing, "; devices found: cpu");
+  if (device.index >= kind.devices)
+    fail(ErrorKind::device, "[device] ", device, " does not exist; there are ", kind.devices, " devices of this kind");
+  Backend* backend = kind.open();
+  opened[type].store(backend, std::memory_order_release);
+  return *backend;
+}
+
+}  // namespace
+
+Backend& backend_for(Device device) {
+  const int type = static_cast<int>(device.type);
+  Backend* backend = opened[type].load(std::memory_order_acquire);
+  if (backend == nullptr || device.index >= kKinds[type].devices) [[unlikely]]
+    return open_backend(device);
+  return *backend;
+}
+
+std::vector<Device> found_devices() { return {Device(DeviceType::cpu)}; }
+
+std::vector<std::string> missing_backends() {
+  std::vector<std::string> out;
+  for (const Kind& kind : kKinds)
+    if (kind.missing != nullptr) out.emplace_back(kind.missing);
+  return out;
+}
+
+}  // namespace outrace

@@ -1,0 +1,86 @@
+#include "outrace/ops/matmul.h"
+
+#include "outrace/graph/recorder.h"
+#include "outrace/graph/scope.h"
+#include "outrace/ops/elementwise.h"
+#include "outrace/ops/movement.h"
+#include "outrace/ops/reduce.h"
+
+namespace outrace {
+namespace {
+
+struct Sizes {
+  int64_t rows, cols;
+};
+Sizes sizes_of(const Shape& s, bool transposed) { return transposed ? Sizes{s.back(0), s.back(1)} : Sizes{s.back(1), s.back(0)}; }
+
+Shape leading(const Shape& s) { return Shape(s.dims().first(static_cast<size_t>(s.rank() - 2))); }
+
+Shape joined(const Shape& lead, int64_t rows, int64_t cols) {
+  return lead.inserted(lead.rank(), rows).inserted(lead.rank() + 1, cols);
+}
+
+// y = a^T? b^T?; every derivative is a product of the same kind, so transposes never cost a copy.
+Tensor matmul_derivative(const DerivativeArgs& d, int which) {
+  const auto& o = std::get<MatmulAttrs>(d.attrs);
+  const Tensor &a = d.inputs[0], &b = d.inputs[1], &g = d.g;
+  Tensor out;
+  if (which == 0)
+    out = o.transpose_a ? matmul(b, g, {o.transpose_b, true}) : matmul(g, b, {false, !o.transpose_b});
+  else
+    out = o.transpose_b ? matmul(g, a, {true, o.transpose_a}) : matmul(a, g, {!o.transpose_a, false});
+  return sum_to(out, d.inputs[which].shape());
+}
+
+double matmul_flops(std::span<const Shape> inputs, const Shape& output, const Attrs& attrs) {
+  return 2.0 * static_cast<double>(output.numel()) * static_cast<double>(sizes_of(inputs[0], std::get<MatmulAttrs>(attrs).transpose_a).cols);
+}
+
+}  // namespace
+
+Tensor matmul(At at_a, At at_b, const MatmulOptions& options) {
+  const Tensor &a = at_a.tensor, &b = at_b.tensor;
+  const std::source_location where = at_a.where;
+  if (a.rank() < 2 || b.rank() < 2)
+    fail(ErrorKind::shape, "[matmul] needs at least two axes on each side; got ", a.shape(), " and ", b.shape(), call_site(where));
+  if (a.dtype() != b.dtype())
+    fail(ErrorKind::dtype, "[matmul] both sides must have one dtype; got ", name_of(a.dtype()), " and ", name_of(b.dtype()), call_site(where));
+  const Sizes sa = sizes_of(a.shape(), options.transpose_a), sb = sizes_of(b.shape(), options.transpose_b);
+  if (sa.cols != sb.rows)
+    fail(ErrorKind::shape, "[matmul] inner sizes differ: ", sa.cols, " and ", sb.rows, "; got ", a.shape(),
+         options.transpose_a ? " (transposed)" : "", " and ", b.shape(), options.transpose_b ? " (transposed)" : "", call_site(where));
+  const Shape lead_a = leading(a.shape()), lead_b = leading(b.shape());
+  Shape lead;
+  if (!broadcast_shapes(lead_a, lead_b, lead))
+    fail(ErrorKind::shape, "[matmul] leading axes do not broadcast; got ", a.shape(), " and ", b.shape(), call_site(where));
+  // Many rows times one matrix is one product of more rows.
+  if (b.rank() == 2 && a.rank() > 2 && !options.transpose_a) {
+    const Tensor flat = reshape(At(a, where), Shape{lead_a.numel() * sa.rows, sa.cols});
+    return reshape(At(matmul(At(flat, where), at_b, options), where), joined(lead, sa.rows, sb.cols));
+  }
+  const Tensor wide_a = lead_a == lead ? a : expand(At(a, where), joined(lead, a.shape().back(1), a.shape().back(0)));
+  const Tensor wide_b = lead_b == lead ? b : expand(At(b, where), joined(lead, b.shape().back(1), b.shape().back(0)));
+  return record(kMatmul, {&wide_a, &wide_b}, a.dtype(), joined(lead, sa.rows, sb.cols),
+                MatmulAttrs{options.transpose_a, options.transpose_b}, where);
+}
+
+Tensor linear(At x, const Tensor& weight, const Tensor& bias) {
+  const Tensor& t = x.tensor;
+  if (weight.rank() != 2 || t.rank() < 1 || t.shape().back() != weight.shape()[1])
+    fail(ErrorKind::shape, "[linear] the last axis of the input must equal the weight's [out, in] second; got input ", t.shape(), " and weight ",
+         weight.shape(), call_site(x.where));
+  if (bias.defined() && !(bias.shape() == Shape{weight.shape()[0]}))
+    fail(ErrorKind::shape, "[linear] the bias must have the weight's first size; got bias ", bias.shape(), " and weight ", weight.shape(),
+         call_site(x.where));
+  if (t.rank() == 1) {
+    const Tensor row = linear(At(reshape(x, Shape{1, t.numel()}), x.where), weight, bias);
+    return reshape(At(row, x.where), Shape{weight.shape()[0]});
+  }
+  const Tensor product = matmul(x, At(weight, x.where), {.transpose_b = true});
+  return bias.defined() ? add(At(product, x.where), bias) : product;
+}
+
+const OpDef kMatmul(OpDef::Init{
+    .name = "matmul", .kind = OpKind::producer, .derivative = matmul_derivative, .autocast = Autocast::narrow, .flops = matmul_flops});
+
+}  // namespace outrace

@@ -1,0 +1,76 @@
+// One row an op: everything the engine knows about it besides its kernels. Elementwise rows are generated from ops.def;
+// a structured op's row stands at the end of its family's file.
+#pragma once
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "outrace/ops/attrs.h"
+#include "outrace/ops/elementwise_op.h"
+
+namespace outrace {
+
+class Tensor;
+
+enum class OpKind : uint8_t {
+  leaf,         // buffer, scalar or constant
+  elementwise,  // a row of ops.def, or cast
+  movement,     // reshape, permute, expand, slice: read through strides, no call of its own
+  producer,     // has a kernel that hands out tiles: matmul, reductions, row ops, random
+  transfer,     // copies to another device
+};
+
+enum class Autocast : uint8_t { narrow, wide, follow };
+
+// What derivative() gets: the node's inputs and output, and the upstream gradient.
+struct DerivativeArgs {
+  std::span<const Tensor> inputs;
+  const Tensor& output;
+  const Tensor& g;
+  const Attrs& attrs;
+};
+
+struct OpDef {
+  const char* name;
+  OpKind kind;
+  // Gradient of input `which`; null when the op has no derivative.
+  Tensor (*derivative)(const DerivativeArgs& args, int which) = nullptr;
+  // The op in terms of others, for backends without its kernel, and the reference its kernel is tested against; null: primitive.
+  Tensor (*decompose)(std::span<const Tensor> inputs, const Attrs& attrs) = nullptr;
+  Autocast autocast = Autocast::follow;
+  // Arithmetic operations of one call; null: one an output element. Bytes follow from the plan's views.
+  double (*flops)(std::span<const Shape> inputs, const Shape& output, const Attrs& attrs) = nullptr;
+  int ew = -1;  // Ew of an elementwise row
+  int id = -1;  // position in all_ops()
+
+  OpDef(const char* name, OpKind kind) : OpDef(Init{.name = name, .kind = kind}) {}
+  struct Init {
+    const char* name;
+    OpKind kind;
+    Tensor (*derivative)(const DerivativeArgs& args, int which) = nullptr;
+    Tensor (*decompose)(std::span<const Tensor> inputs, const Attrs& attrs) = nullptr;
+    Autocast autocast = Autocast::follow;
+    double (*flops)(std::span<const Shape> inputs, const Shape& output, const Attrs& attrs) = nullptr;
+    int ew = -1;
+  };
+  OpDef(const Init& init);  // registers itself
+  OpDef(const OpDef&) = delete;
+  OpDef& operator=(const OpDef&) = delete;
+};
+
+// Every op of the program, in order of registration. Tests, docs/ops.md and kernels' coverage walk this list.
+const std::vector<const OpDef*>& all_ops();
+const OpDef& op_of(Ew op);
+
+// The structured ops, each defined in the file of its family.
+extern const OpDef kBuffer, kScalar, kConstant;                                   // graph/node.cpp
+extern const OpDef kCast;                                                         // ops/elementwise.cpp
+extern const OpDef kMatmul;                                                       // ops/matmul.cpp
+extern const OpDef kSum, kMean, kMax;                                             // ops/reduce.cpp
+extern const OpDef kSoftmax, kLogSoftmax, kCrossEntropy, kCrossEntropyGrad;       // ops/loss.cpp
+extern const OpDef kReshape, kPermute, kExpand, kSlice, kPad;                     // ops/movement.cpp
+extern const OpDef kRandom;                                                       // ops/random.cpp
+extern const OpDef kTransfer;                                                     // ops/movement.cpp
+extern const OpDef kRelayout;                                                     // graph/passes/layout.cpp
+
+}  // namespace outrace

@@ -1,0 +1,56 @@
+// What all optimizers share: the parameters, their state, and a step that becomes part of the graph.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "outrace/graph/recorder.h"
+#include "outrace/graph/tensor.h"
+
+namespace outrace::optim {
+
+struct StepOptions {
+  bool keep_grads = false;  // store the gradients, so that grad() can be read afterwards
+};
+
+class Optimizer {
+ public:
+  explicit Optimizer(std::vector<Tensor> parameters);
+  virtual ~Optimizer() = default;
+  Optimizer(const Optimizer&) = delete;
+  Optimizer& operator=(const Optimizer&) = delete;
+
+  // Updates every parameter that has a gradient and runs all that this thread recorded. The gradients are used up.
+  // When it throws (a label out of range, no memory), parameters, state and step count are as before.
+  void step(const StepOptions& options = {}, std::source_location where = std::source_location::current());
+  void zero_grad();
+
+  double lr() const { return lr_; }
+  void set_lr(double lr) { lr_ = lr; }  // an input of the program: no recompilation
+  int64_t steps() const { return steps_; }
+
+ protected:
+  // A number of the update that host code computes anew at each step: learning rate, bias correction.
+  class StepNumber {
+   public:
+    void set(double v) { value_->real = v; }
+    Tensor like(const Tensor& t) const { return scalar(*value_, t.dtype(), t.device(), value_); }
+
+   private:
+    ScalarSource value_ = std::make_shared<ScalarValue>();
+  };
+
+  // Called at each step and at each replay of a captured one; steps() is already the new count.
+  virtual void set_numbers() = 0;
+  // Records the update of one parameter from its gradient. `state` holds what earlier calls put there.
+  virtual void update(Tensor& p, const Tensor& g, std::vector<Tensor>& state) = 0;
+
+  double lr_ = 0;
+
+ private:
+  void advance();
+  std::vector<Tensor> parameters_;
+  std::vector<std::vector<Tensor>> state_;
+  int64_t steps_ = 0;
+};
+
+}  // namespace outrace::optim

@@ -1,0 +1,17 @@
+// Everything a program that trains a network needs.
+#pragma once
+#include "outrace/backend/backend.h"
+#include "outrace/core/error.h"
+#include "outrace/data/digits.h"
+#include "outrace/data/loader.h"
+#include "outrace/graph/autograd.h"
+#include "outrace/graph/capture.h"
+#include "outrace/graph/tensor.h"
+#include "outrace/nn/activation.h"
+#include "outrace/nn/linear.h"
+#include "outrace/nn/loss.h"
+#include "outrace/nn/module.h"
+#include "outrace/nn/sequential.h"
+#include "outrace/ops/ops.h"
+#include "outrace/optim/adam.h"
+#include "outrace/optim/sgd.h"

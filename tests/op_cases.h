@@ -1,0 +1,27 @@
+// One list of op cases, used by every check of an op: forward against float64, derivative against finite differences, decomposition
+// against kernel, device against device. An op of the registry without a case fails the suite.
+#pragma once
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "outrace/ops/ops.h"
+
+namespace outrace {
+
+struct OpCase {
+  std::string op;    // name in the registry
+  std::string name;  // op and variant
+  std::vector<Shape> inputs;  // differentiable inputs
+  double low = -2, high = 2;  // of their values
+  std::function<Tensor(std::span<const Tensor>)> apply;
+  double tolerance_factor = 1;  // of the forward check, in units of eps: how far rounding may grow beyond elementwise
+};
+
+std::vector<OpCase> op_cases();
+
+// Values of case inputs: spread over the range, no two alike (maxima have no ties), the same at each call.
+std::vector<double> case_values(const OpCase& c, size_t input);
+
+}  // namespace outrace

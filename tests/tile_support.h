@@ -1,0 +1,110 @@
+// What the tests of tile programs share: a builder of programs, buffers with guards, every instruction set of the machine.
+#pragma once
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "outrace/backend/cpu/tile.h"
+#include "outrace/core/cpu_info.h"
+#include "outrace/graph/plan.h"
+
+namespace outrace::test {
+
+// Writes a TileProgram; functions return registers. Loads before instructions.
+class ProgramBuilder {
+ public:
+  ProgramBuilder(DType compute, const Shape& space) {
+    p.compute = compute;
+    p.space = space;
+  }
+  int view(int value, DType dtype, const Strides& strides, int64_t offset = 0) {
+    return load({.kind = TileLoad::Kind::view, .dtype = dtype, .view = {.value = value, .offset = offset, .strides = strides}});
+  }
+  int dense(int value, DType dtype) { return view(value, dtype, contiguous_strides(p.space)); }
+  int dense(int value) { return dense(value, p.compute); }
+  int constant(double c) { return load({.kind = TileLoad::Kind::constant, .dtype = p.compute, .view = {}, .constant = c}); }
+  int scalar(int index) { return load({.kind = TileLoad::Kind::scalar, .dtype = p.compute, .view = {}, .constant = 0, .scalar = index}); }
+  int producer() { return load({.kind = TileLoad::Kind::producer, .dtype = p.compute, .view = {}}); }
+  int op(Ew e, int x, int z = -1, int w = -1) {
+    p.instrs.push_back({e, static_cast<int16_t>(x), static_cast<int16_t>(z), static_cast<int16_t>(w)});
+    return static_cast<int>(p.loads.size() + p.instrs.size()) - 1;
+  }
+  void store(int reg, int value, DType dtype) { store(reg, value, dtype, contiguous_strides(p.space)); }
+  void store(int reg, int value) { store(reg, value, p.compute); }
+  void store(int reg, int value, DType dtype, const Strides& strides, int64_t offset = 0) {
+    p.stores.push_back({.reg = reg, .view = {.value = value, .offset = offset, .strides = strides}, .dtype = dtype});
+  }
+
+  TileProgram p;
+
+ private:
+  int load(const TileLoad& l) {
+    p.loads.push_back(l);
+    return static_cast<int>(p.loads.size()) - 1;
+  }
+};
+
+// Bytes between two guards; `shift` elements off the alignment that the allocator gives.
+class Guarded {
+ public:
+  explicit Guarded(int64_t bytes, int64_t shift_bytes = 0) : shift_(shift_bytes), bytes_(bytes), memory_(all(), kGuard) {}
+  char* data() { return memory_.data() + kGuardBytes + shift_; }
+  const char* data() const { return memory_.data() + kGuardBytes + shift_; }
+  int64_t bytes() const { return bytes_; }
+  template <class T>
+  T* as() {
+    return reinterpret_cast<T*>(data());
+  }
+  bool guards_hold() const {
+    for (size_t i = 0; i < memory_.size(); ++i) {
+      const bool inside = i >= static_cast<size_t>(kGuardBytes + shift_) && i < static_cast<size_t>(kGuardBytes + shift_ + bytes_);
+      if (!inside && memory_[i] != kGuard) return false;
+    }
+    return true;
+  }
+
+ private:
+  static constexpr int64_t kGuardBytes = 256;
+  static constexpr char kGuard = 0x5a;
+  size_t all() const { return static_cast<size_t>(2 * kGuardBytes + shift_ + bytes_); }
+  int64_t shift_, bytes_;
+  std::vector<char> memory_;
+};
+
+// A deterministic stream of random numbers (SplitMix64), the same on every standard library.
+struct Dice {
+  uint64_t state;
+  uint64_t next() {
+    uint64_t z = state += 0x9e3779b97f4a7c15u;
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
+    return z ^ z >> 31;
+  }
+  int64_t below(int64_t n) { return static_cast<int64_t>(next() % static_cast<uint64_t>(n)); }
+  double uniform(double low, double high) { return low + (high - low) * (static_cast<double>(next() >> 11) * 0x1p-53); }
+};
+
+// Tests that run once for each instruction set the machine has.
+class EachIsa : public testing::TestWithParam<Isa> {
+ protected:
+  void SetUp() override {
+    before_ = active_isa();
+    set_active_isa(GetParam());
+  }
+  void TearDown() override { set_active_isa(before_); }
+
+ private:
+  Isa before_ = Isa::generic;
+};
+
+inline std::vector<Isa> isas_here() {
+  std::vector<Isa> out;
+  for (const Isa isa : {Isa::avx2, Isa::avx512, Isa::neon})
+    if (cpu_info().supports(isa)) out.push_back(isa);
+  return out;
+}
+inline std::string isa_name(const testing::TestParamInfo<Isa>& info) { return std::string(name_of(info.param)); }
+
+}  // namespace outrace::test
