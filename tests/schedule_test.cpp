@@ -79,14 +79,14 @@ TEST(Schedule, ArticleNetworkTakesNineCalls) {
 
 TEST(Schedule, NetworksNobodyWroteByHand) {
   {
-    Net net({30, 40, 20, 7}, tanh, kNull);
+    Net net({30, 40, 20, 6}, tanh, kNull);
     const Plan& plan = plan_of_step<optim::AdamW>(net, 7, optim::AdamWOptions{});
     // 3 layers forward, loss and its gradient, 2 hidden gradients, 3 weights, 3 biases
     EXPECT_EQ(plan.calls.size(), 13u) << to_string(plan);
     expect_no_weight_gradients(plan, net);
   }
   {
-    Net net({30, 40, 20, 7}, relu, kNull);
+    Net net({30, 40, 20, 6}, relu, kNull);
     const Plan& plan = plan_of_step<optim::SGD>(net, 7, optim::SGDOptions{.momentum = 0.9, .weight_decay = 1e-3});
     EXPECT_EQ(plan.calls.size(), 13u) << to_string(plan);
     expect_no_weight_gradients(plan, net);
@@ -140,8 +140,11 @@ TEST(Schedule, TwoDevicesInOneGraph) {
   for (const Call& c : plan.calls) {
     transfers += c.op == &kTransfer;
     if (c.op == &kTransfer) continue;
-    for (const View& v : c.operands)
-      if (v.value >= 0) EXPECT_EQ(plan.values[v.value].device, c.device) << to_string(plan);
+    for (const View& v : c.operands) {
+      if (v.value >= 0) {
+        EXPECT_EQ(plan.values[v.value].device, c.device) << to_string(plan);
+      }
+    }
   }
   EXPECT_EQ(transfers, 2) << to_string(plan);  // the hidden layer there, its gradient back
   EXPECT_EQ(plan.arenas.size(), 2u);

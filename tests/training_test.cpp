@@ -85,13 +85,13 @@ TEST_P(GoldenTraining, TwentyStepsEqualPyTorch) {
 }
 INSTANTIATE_TEST_SUITE_P(Networks, GoldenTraining, testing::Values("train_relu", "train_tanh"), [](const auto& info) { return info.param; });
 
-struct Run {
+struct Outcome {
   std::vector<double> losses;
   std::vector<double> weights;
   int64_t programs = 0;
 };
 
-Run train(Loop loop, const std::vector<int64_t>& sizes, int64_t batch, int steps, const std::string& optimizer_name) {
+Outcome train(Loop loop, const std::vector<int64_t>& sizes, int64_t batch, int steps, const std::string& optimizer_name) {
   manual_seed(11);
   Net net(sizes, false, DType::f32);
   auto optimizer = make_optimizer(optimizer_name, net.parameters());
@@ -106,11 +106,13 @@ Run train(Loop loop, const std::vector<int64_t>& sizes, int64_t batch, int steps
     if (loop == Loop::item) early = loss.item();
     loss.backward();
     optimizer->step({.keep_grads = loop == Loop::kept});
-    if (loop == Loop::item) EXPECT_EQ(early, loss.item());
+    if (loop == Loop::item) {
+      EXPECT_EQ(early, loss.item());
+    }
     return loss;
   };
   auto captured = capture([&](const Tensor& a, const Tensor& b) { return step(a, b); });
-  Run out;
+  Outcome out;
   for (int i = 0; i < steps; ++i) {
     const Tensor loss = loop == Loop::captured ? captured(x[i], t[i]) : step(x[i], t[i]);
     out.losses.push_back(loss.item());
@@ -125,9 +127,9 @@ class TrainingBits : public testing::TestWithParam<std::string> {};
 
 TEST_P(TrainingBits, AreTheSameHoweverTheLoopIsWritten) {
   const std::vector<int64_t> sizes{100, 70, 40, 10};
-  const Run plain = train(Loop::plain, sizes, 24, 12, GetParam());
+  const Outcome plain = train(Loop::plain, sizes, 24, 12, GetParam());
   for (Loop loop : {Loop::item, Loop::captured, Loop::kept}) {
-    const Run other = train(loop, sizes, 24, 12, GetParam());
+    const Outcome other = train(loop, sizes, 24, 12, GetParam());
     EXPECT_EQ(plain.losses, other.losses) << static_cast<int>(loop);
     EXPECT_EQ(plain.weights, other.weights) << static_cast<int>(loop);
     EXPECT_LE(other.programs, 2) << static_cast<int>(loop);
@@ -142,9 +144,9 @@ TEST_P(TrainingBits, AreTheSameForAnyThreadCountOnEachInstructionSet) {
     if (!cpu_info().supports(each)) continue;
     set_active_isa(each);
     set_num_threads(1);
-    const Run one = train(Loop::plain, {1000, 512, 10}, 64, 5, GetParam());
+    const Outcome one = train(Loop::plain, {1000, 512, 10}, 64, 5, GetParam());
     set_num_threads(2);
-    const Run two = train(Loop::plain, {1000, 512, 10}, 64, 5, GetParam());
+    const Outcome two = train(Loop::plain, {1000, 512, 10}, 64, 5, GetParam());
     EXPECT_EQ(one.losses, two.losses);
     EXPECT_EQ(one.weights, two.weights);
   }

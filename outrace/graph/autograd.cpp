@@ -1,5 +1,6 @@
 #include "outrace/graph/autograd.h"
 
+#include <algorithm>
 #include <optional>
 #include <unordered_set>
 
@@ -133,7 +134,8 @@ void Tensor::backward(BackwardOptions options, std::source_location where) const
   require_differentiable(*this, where);
   Recorder& recorder = Recorder::current();
   // A second backward() before step(): the first one's gradients are stored, so that micro-batches share one program.
-  if (!recorder.capture && !recorder.graded.empty()) recorder.flush(where);
+  const auto waits = [](const Ref<Slot>& s) { return s->grad && !s->grad->is_leaf(); };
+  if (!recorder.capture && std::any_of(recorder.graded.begin(), recorder.graded.end(), waits)) recorder.flush(where);
   Gradients g;
   {
     std::optional<NoGrad> off;

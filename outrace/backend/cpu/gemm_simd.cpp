@@ -262,14 +262,26 @@ int64_t padded_width(int64_t width) {
   return width > kLanes ? 2 * kLanes : kLanes;
 }
 
+// to[0 .. padded) from `width` consecutive numbers and zeros.
+template <class T>
+HWY_INLINE void copy_padded(const T* from, int64_t width, T* to, int64_t padded) {
+#if HWY_MEM_OPS_MIGHT_FAULT  // a masked load would touch what it hides
+  for (int64_t j = 0; j < width; ++j) to[j] = from[j];
+  for (int64_t j = width; j < padded; ++j) to[j] = 0;
+#else
+  const Lanes<T> d;
+  constexpr int64_t kLanes = hn::MaxLanes(Lanes<T>());
+  hn::StoreU(hn::MaskedLoad(hn::FirstN(d, width < kLanes ? width : kLanes), d, from), d, to);
+  if (padded > kLanes) hn::StoreU(hn::MaskedLoad(hn::FirstN(d, width - kLanes), d, from + kLanes), d, to + kLanes);
+#endif
+}
+
 // Panels side by side from rows of consecutive columns: whole cache lines that follow each other.
 template <class T>
 void pack_panels_straight(const T* source, int64_t row, int64_t k_count, int64_t columns, T* to, int64_t panel_step) {
   const Lanes<T> d;
   constexpr int64_t kLanes = hn::MaxLanes(Lanes<T>());
-  const int64_t whole = columns / (2 * kLanes), rest = columns % (2 * kLanes);
-  const int64_t rest_row = padded_width<T>(rest);
-  const auto first_mask = hn::FirstN(d, rest < kLanes ? rest : kLanes), second_mask = hn::FirstN(d, rest < kLanes ? 0 : rest - kLanes);
+  const int64_t whole = columns / (2 * kLanes), rest = columns % (2 * kLanes), padded = padded_width<T>(rest);
   for (int64_t k = 0; k < k_count; ++k, source += row) {
     const T* from = source;
     T* panel = to + 2 * kLanes * k;
@@ -277,10 +289,7 @@ void pack_panels_straight(const T* source, int64_t row, int64_t k_count, int64_t
       hn::StoreU(hn::LoadU(d, from), d, panel);
       hn::StoreU(hn::LoadU(d, from + kLanes), d, panel + kLanes);
     }
-    if (rest == 0) continue;
-    panel = to + whole * panel_step + rest_row * k;
-    hn::StoreU(hn::MaskedLoad(first_mask, d, from), d, panel);
-    if (rest > kLanes) hn::StoreU(hn::MaskedLoad(second_mask, d, from + kLanes), d, panel + kLanes);
+    if (rest > 0) copy_padded(from, rest, to + whole * panel_step + padded * k, padded);
   }
 }
 

@@ -14,24 +14,27 @@ namespace {
 
 // A thread's scratch: cells, uniform values and slots of the program that ran last.
 struct Scratch {
-  AlignedArray<char> memory;
+  char* memory = nullptr;
   int64_t bytes = 0;
   uint64_t owner = 0;  // the program whose fixed cells are in place
 };
-thread_local Scratch thread_scratch;
+// Without a destructor, so that reading it costs no check whether it was constructed; the memory has an owner of its own.
+constinit thread_local Scratch thread_scratch;
+
+[[gnu::noinline]] void grow_scratch(int64_t bytes) {
+  thread_local AlignedArray<char> memory;
+  memory = aligned_array<char>(bytes);
+  thread_scratch = {.memory = memory.get(), .bytes = bytes, .owner = 0};
+}
 
 // One run of a program over some part of its space, on one thread.
 class TileRun {
  public:
   TileRun(const TileCode& code, void* const* values, const ScalarValue* scalars, int64_t most_elements)
-      : code_(code), values_(values), move_(tile_move_kernels()) {
+      : code_(code), values_(values), move_(*code.move) {
+    if (thread_scratch.bytes < code.scratch_bytes) [[unlikely]] grow_scratch(code.scratch_bytes);
     Scratch& scratch = thread_scratch;
-    if (scratch.bytes < code.scratch_bytes) [[unlikely]] {
-      scratch.memory = aligned_array<char>(code.scratch_bytes);
-      scratch.bytes = code.scratch_bytes;
-      scratch.owner = 0;
-    }
-    cells_ = reinterpret_cast<char**>(scratch.memory.get());
+    cells_ = reinterpret_cast<char**>(scratch.memory);
     if (scratch.owner != code.id) place_fixed_cells(scratch);
     compute_uniforms(scalars, std::min(most_elements, code.tile_size));
   }
@@ -81,7 +84,7 @@ class TileRun {
   void place_fixed_cells(Scratch& scratch) {
     scratch.owner = code_.id;
     char** cell = cells_;
-    for (const int64_t offset : code_.scratch_cells) *cell++ = scratch.memory.get() + offset;
+    for (const int64_t offset : code_.scratch_cells) *cell++ = scratch.memory + offset;
     for (const int64_t& constant : code_.constants) *cell++ = const_cast<char*>(reinterpret_cast<const char*>(&constant));
   }
 
@@ -271,7 +274,7 @@ void run_linear(const TileCode& code, void* const* values, const ScalarValue* sc
     run.stream(streamed);
     run.seek(first, nullptr);
     run.advance(length, false);
-    if (streamed != 0) tile_move_kernels().fence();
+    if (streamed != 0) code.move->fence();
   });
 }
 

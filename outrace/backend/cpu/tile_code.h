@@ -50,6 +50,7 @@ struct TileCode {
 
   std::string description;
   uint64_t id = 0;  // differs between all programs of a process
+  const TileMoveKernels* move = nullptr;
   DType compute = DType::f32;
   int64_t compute_bytes = 4;
   int64_t numel = 0;

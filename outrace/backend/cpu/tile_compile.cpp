@@ -34,6 +34,7 @@ class TileCompiler {
   std::unique_ptr<const TileCode> compile() {
     static std::atomic<uint64_t> next_id{1};
     code_->id = next_id.fetch_add(1, std::memory_order_relaxed);
+    code_->move = &move_;
     code_->compute = p_.compute;
     code_->compute_bytes = size_of(p_.compute);
     code_->numel = p_.space.numel();

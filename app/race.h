@@ -1,0 +1,48 @@
+// What the parts of `race` share: its options and what one device achieved.
+#pragma once
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "app/command.h"
+#include "app/network.h"
+#include "app/timing.h"
+
+namespace outrace::app {
+
+struct RaceOptions {
+  Sizes sizes;
+  int64_t batches = 1000;
+  double lr = 1e-3;
+  uint64_t seed = 1;
+  std::vector<std::string> device_names;
+  bool no_digits = false;
+  int64_t epochs = 30;
+  double at_least = 0;  // digits accuracy that must be reached
+  std::string sweep;    // "width", "batch" or empty
+};
+
+struct Result {
+  Device device;
+  int64_t steps = 0;  // done; fewer than asked for after a signal
+  Timing timing;
+  double warm_up_ms = 0;  // all of the first kWarmUp steps
+  double first_loss = 0, last_loss = 0;
+  std::optional<double> digits_accuracy;  // share of the held-out digits, when that training was finished
+};
+
+constexpr int64_t kRaceWarmUp = 3;
+
+// The devices asked for, else all found. Throws UsageError or Error(device).
+std::vector<Device> race_devices(const RaceOptions& options);
+// A device's measured peak in f32; 0 when it has none.
+double peak_gflops(Device device);
+
+// Trains the article's network, printing as it goes. Throws Error(diverged).
+Result train_article(Device device, const RaceOptions& options, bool prints);
+// The digits' held-out accuracy after training; nothing when a signal came.
+std::optional<double> train_digits(Device device, const RaceOptions& options, bool prints);
+// race --sweep.
+int sweep(const Common& common, const RaceOptions& options);
+
+}  // namespace outrace::app
