@@ -42,7 +42,9 @@ int exit_code(ErrorKind kind) {
   }
 }
 
-bool has_command(const CLI::App& app, const std::string& name) { return app.get_subcommand_no_throw(name) != nullptr; }
+bool has_command(const CLI::App& app, const std::string& name) {
+  return std::ranges::any_of(app.get_subcommands({}), [&](const CLI::App* sub) { return sub->get_name() == name; });
+}
 
 std::string command_names(const CLI::App& app) {
   std::string names;

@@ -28,7 +28,7 @@ struct Result {
   Timing timing;
   double warm_up_ms = 0;  // all of the first kWarmUp steps
   double first_loss = 0, last_loss = 0;
-  std::optional<double> digits_accuracy;  // share of the held-out digits, when that training was finished
+  std::optional<double> digits_accuracy = {};  // share of the held-out digits, when that training was finished
 };
 
 constexpr int64_t kRaceWarmUp = 3;

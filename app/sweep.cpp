@@ -134,8 +134,8 @@ std::string wrapped(const std::string& text, size_t columns) {
 struct Sweep {
   std::string what;  // "width" or "batch"
   std::vector<Device> devices;
-  std::vector<Point> points;  // by size, then by device
-  std::vector<double> peaks;  // by device
+  std::vector<Point> points = {};  // by size, then by device
+  std::vector<double> peaks = {};  // by device
 
   std::optional<double> speedup(const Point& point) const {
     for (const Point& p : points)

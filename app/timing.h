@@ -18,7 +18,7 @@ class Stopwatch {
 };
 
 struct Timing {
-  std::vector<double> samples;  // ms a step, each the mean over `steps_a_sample`
+  std::vector<double> samples = {};  // ms a step, each the mean over `steps_a_sample`
   int64_t steps_a_sample = 0;
   double best() const { return samples.empty() ? 0 : *std::ranges::min_element(samples); }
 };

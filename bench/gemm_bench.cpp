@@ -1,5 +1,5 @@
-// The dense product beside oneDNN's sgemm, one thread (by CPU time) and two (by the clock). Counter: GFLOP/s. On a busy machine read
-// the largest of several runs:
+// The dense product beside oneDNN's sgemm, one thread (by CPU time) and two (by the clock). Counter: GFLOP/s. On a busy
+// machine read the largest of several runs:
 //   gemm_bench --benchmark_repetitions=20 --benchmark_report_aggregates_only=true
 #include <benchmark/benchmark.h>
 
@@ -59,7 +59,8 @@ void relu(const void* context, const GemmBlock<float>& block) {
 
 void run(benchmark::State& state, const Case& c, Kernel kernel, int threads) {
   set_num_threads(threads);
-  const auto a = aligned_array<float>(c.m * c.k), b = aligned_array<float>(c.k * c.n), out = aligned_array<float>(c.m * c.n);
+  const auto a = aligned_array<float>(c.m * c.k), b = aligned_array<float>(c.k * c.n),
+             out = aligned_array<float>(c.m * c.n);
   std::fill_n(a.get(), c.m * c.k, 0.5f);
   std::fill_n(b.get(), c.k * c.n, 0.25f);
   std::fill_n(out.get(), c.m * c.n, 0.0f);
@@ -88,9 +89,10 @@ int main(int argc, char** argv) {
       for (const Kernel kernel : {Kernel::ours, Kernel::ours_with_epilogue, Kernel::dnnl}) {
         if (kernel == Kernel::dnnl && c.form != GemmForm::plain) continue;
         const char* suffix[] = {"", "_relu", "_dnnl"};
-        const std::string name = std::string(c.name) + suffix[static_cast<int>(kernel)] + "/threads:" + std::to_string(threads);
-        auto* registered =
-            benchmark::RegisterBenchmark(name.c_str(), [&c, kernel, threads](benchmark::State& state) { run(state, c, kernel, threads); });
+        const std::string name =
+            std::string(c.name) + suffix[static_cast<int>(kernel)] + "/threads:" + std::to_string(threads);
+        auto* registered = benchmark::RegisterBenchmark(
+            name.c_str(), [&c, kernel, threads](benchmark::State& state) { run(state, c, kernel, threads); });
         registered->ComputeStatistics("max", largest);
         if (threads > 1) registered->UseRealTime();
       }

@@ -1,5 +1,5 @@
-// The dense product: every form, shape and stride against the reference; the same bits from all forms and any number of threads;
-// no access outside the arrays; each element handed to the epilogue exactly once.
+// The dense product: every form, shape and stride against the reference; the same bits from all forms and any number of
+// threads; no access outside the arrays; each element handed to the epilogue exactly once.
 #include "outrace/backend/cpu/gemm.h"
 
 #include <gtest/gtest.h>
@@ -29,7 +29,8 @@ struct Size {
   int64_t m, n, k;
 };
 // Beyond a chunk of K, a row group and a column group; several of each.
-constexpr Size kLargeSizes[] = {{70, 530, 1025}, {13, 100, 1536}, {300, 1100, 65}, {1100, 33, 70}, {130, 65, 2100}, {700, 20, 1030}};
+constexpr Size kLargeSizes[] = {{70, 530, 1025}, {13, 100, 1536}, {300, 1100, 65},
+                                {1100, 33, 70},  {130, 65, 2100}, {700, 20, 1030}};
 
 // How a plain operand lies in memory.
 enum class Lay { rows, columns, padded_rows, scattered };
@@ -69,7 +70,8 @@ struct Problem {
       } else {
         std::vector<T> turned(plain_b.size());
         for (int64_t i = 0; i < s.k; ++i)
-          for (int64_t j = 0; j < s.n; ++j) turned[static_cast<size_t>(j * s.k + i)] = plain_b[static_cast<size_t>(i * s.n + j)];
+          for (int64_t j = 0; j < s.n; ++j)
+            turned[static_cast<size_t>(j * s.k + i)] = plain_b[static_cast<size_t>(i * s.n + j)];
         pack_weight(turned.data(), b.data(), s.n, s.k);
       }
     } else {
@@ -85,7 +87,8 @@ struct Problem {
   }
 
   // Gaps hold NaN: a kernel that reads one shows it.
-  static EdgeArray<T> laid(const std::vector<T>& plain, int64_t rows, int64_t columns, Lay lay, int64_t& row, int64_t& col) {
+  static EdgeArray<T> laid(const std::vector<T>& plain, int64_t rows, int64_t columns, Lay lay, int64_t& row,
+                           int64_t& col) {
     switch (lay) {
       case Lay::rows: row = columns, col = 1; break;
       case Lay::columns: row = 1, col = rows; break;
@@ -132,7 +135,8 @@ struct Problem {
     // k roundings of sums, and those of the reference, each at most half an eps of the sum of magnitudes.
     const double relative = static_cast<double>(call.k + 2) * std::numeric_limits<T>::epsilon();
     for (size_t i = 0; i < expected.size(); ++i)
-      ASSERT_LE(std::abs(static_cast<double>(got[i]) - static_cast<double>(expected[i])), relative * static_cast<double>(size[i]))
+      ASSERT_LE(std::abs(static_cast<double>(got[i]) - static_cast<double>(expected[i])),
+                relative * static_cast<double>(size[i]))
           << "element " << i << ": " << got[i] << " for " << expected[i];
   }
 };
@@ -192,7 +196,8 @@ TYPED_TEST(Gemm, LargeShapes) {
 TYPED_TEST(Gemm, Strides) {
   using Way = typename Problem<TypeParam>::Way;
   constexpr Lay kLays[] = {Lay::rows, Lay::columns, Lay::padded_rows, Lay::scattered};
-  constexpr Size kStridedSizes[] = {{1, 1, 1}, {7, 10, 5}, {33, 100, 17}, {64, 40, 64}, {140, 300, 90}, {5, 17, 1100}, {90, 300, 1030}};
+  constexpr Size kStridedSizes[] = {{1, 1, 1},      {7, 10, 5},    {33, 100, 17},  {64, 40, 64},
+                                    {140, 300, 90}, {5, 17, 1100}, {90, 300, 1030}};
   on_each_isa([&] {
     for (const Size s : kStridedSizes)
       for (const GemmForm form : kForms)
@@ -240,9 +245,11 @@ TYPED_TEST(Gemm, Batches) {
     for (const int64_t batch : {2, 3, 5, 9})
       for (const bool shared_b : {false, true}) {
         const Size s{21, 35, 40};
-        GemmCall<TypeParam> call{.m = s.m, .n = s.n, .k = s.k, .batch = batch, .a_row = s.k, .a_col = 1, .a_batch = s.m * s.k};
+        GemmCall<TypeParam> call{
+            .m = s.m, .n = s.n, .k = s.k, .batch = batch, .a_row = s.k, .a_col = 1, .a_batch = s.m * s.k};
         call.b_row = s.n, call.b_col = 1, call.b_batch = shared_b ? 0 : s.k * s.n, call.c_batch = s.m * s.n + 5;
-        const auto a = Problem<TypeParam>::random_numbers(batch * s.m * s.k, 1), b = Problem<TypeParam>::random_numbers(batch * s.k * s.n, 2);
+        const auto a = Problem<TypeParam>::random_numbers(batch * s.m * s.k, 1),
+                   b = Problem<TypeParam>::random_numbers(batch * s.k * s.n, 2);
         std::vector<TypeParam> c(static_cast<size_t>(batch * call.c_batch)), one(static_cast<size_t>(s.m * s.n));
         Collector<TypeParam> collector(s.m * s.n, batch);
         call.epilogue = &Collector<TypeParam>::collect;
@@ -253,7 +260,8 @@ TYPED_TEST(Gemm, Batches) {
         for (int64_t i = 0; i < batch; ++i) {
           gemm<TypeParam>(single, {a.data() + i * call.a_batch, b.data() + i * call.b_batch, one.data(), nullptr});
           EXPECT_EQ(0, std::memcmp(one.data(), c.data() + i * call.c_batch, one.size() * sizeof(TypeParam)));
-          EXPECT_EQ(0, std::memcmp(one.data(), collector.values().data() + i * s.m * s.n, one.size() * sizeof(TypeParam)));
+          EXPECT_EQ(0,
+                    std::memcmp(one.data(), collector.values().data() + i * s.m * s.n, one.size() * sizeof(TypeParam)));
         }
       }
   });
@@ -286,7 +294,8 @@ TYPED_TEST(Gemm, PackingIsAPermutation) {
         for (int64_t i = 0; i < out * in; ++i) plain.data()[i] = static_cast<TypeParam>(i);
         pack_weight(plain.data(), packed.data(), out, in);
         unpack_weight(packed.data(), back.data(), out, in);
-        EXPECT_EQ(0, std::memcmp(plain.data(), back.data(), static_cast<size_t>(out * in) * sizeof(TypeParam))) << out << " " << in;
+        EXPECT_EQ(0, std::memcmp(plain.data(), back.data(), static_cast<size_t>(out * in) * sizeof(TypeParam)))
+            << out << " " << in;
         for (int64_t o = 0; o < out; ++o)
           for (int64_t i = 0; i < in; ++i) {
             const int64_t first = o / wide * wide, width = std::min(wide, out - first);
@@ -301,11 +310,19 @@ TYPED_TEST(Gemm, ReferenceByHand) {
   // [1 2 3; 4 5 6] * [1 0; 0 1; 1 1]
   const std::vector<TypeParam> a{1, 2, 3, 4, 5, 6}, b{1, 0, 0, 1, 1, 1};
   std::vector<TypeParam> c(4);
-  gemm_reference<TypeParam>({.m = 2, .n = 2, .k = 3, .a_row = 3, .a_col = 1, .b_row = 2, .b_col = 1}, {a.data(), b.data(), c.data(), nullptr});
+  gemm_reference<TypeParam>({.m = 2, .n = 2, .k = 3, .a_row = 3, .a_col = 1, .b_row = 2, .b_col = 1},
+                            {a.data(), b.data(), c.data(), nullptr});
   EXPECT_EQ(c, (std::vector<TypeParam>{4, 5, 10, 11}));
   Collector<TypeParam> collector(4, 1);
-  gemm_reference<TypeParam>({.m = 2, .n = 2, .k = 3, .a_row = 3, .a_col = 1, .b_row = 2, .b_col = 1,
-                             .epilogue = &Collector<TypeParam>::collect, .store_c = false},
+  gemm_reference<TypeParam>({.m = 2,
+                             .n = 2,
+                             .k = 3,
+                             .a_row = 3,
+                             .a_col = 1,
+                             .b_row = 2,
+                             .b_col = 1,
+                             .epilogue = &Collector<TypeParam>::collect,
+                             .store_c = false},
                             {a.data(), b.data(), nullptr, &collector});
   EXPECT_TRUE(collector.each_once());
   EXPECT_EQ(c, collector.values());
@@ -321,7 +338,8 @@ TEST(GemmWidths, TwoVectors) {
 
 TEST(DnnlGemm, SameBitsForAnyThreadsAndRight) {
   const int before = num_threads();
-  for (const Size s : {Size{1, 1, 1}, Size{1, 700, 300}, Size{64, 512, 1000}, Size{300, 600, 70}, Size{33, 5, 2000}, Size{20, 30, 0}})
+  for (const Size s :
+       {Size{1, 1, 1}, Size{1, 700, 300}, Size{64, 512, 1000}, Size{300, 600, 70}, Size{33, 5, 2000}, Size{20, 30, 0}})
     for (const Lay a_lay : {Lay::rows, Lay::columns, Lay::padded_rows})
       for (const Lay b_lay : {Lay::rows, Lay::columns, Lay::padded_rows}) {
         const Problem<float> problem(GemmForm::plain, s, a_lay, b_lay);

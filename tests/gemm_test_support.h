@@ -50,7 +50,8 @@ class EdgeArray {
   static constexpr size_t kGuard = 256;
   static constexpr unsigned char kPattern = 0xff;  // as numbers: NaN
   void swap(EdgeArray& other) {
-    std::swap(size_, other.size_), std::swap(bytes_, other.bytes_), std::swap(base_, other.base_), std::swap(data_, other.data_);
+    std::swap(size_, other.size_), std::swap(bytes_, other.bytes_), std::swap(base_, other.base_),
+        std::swap(data_, other.data_);
   }
 
   int64_t size_ = 0;

@@ -10,6 +10,7 @@
 
 #include "outrace/core/device.h"
 #include "outrace/core/dtype.h"
+#include "outrace/core/recycle.h"
 #include "outrace/core/ref.h"
 #include "outrace/core/shape.h"
 #include "outrace/graph/plan.h"
@@ -23,7 +24,7 @@ class Recorder;
 using NodePtr = Ref<Node>;
 
 // Device memory from the backend's pool.
-struct Buffer {
+struct Buffer : Recycled<Buffer> {
   std::atomic<int32_t> refs{0};
   Device device;
   void* data = nullptr;
@@ -62,7 +63,7 @@ class NodeInputs {
   size_t size_ = 0;
 };
 
-struct Node {
+struct Node : Recycled<Node> {
   std::atomic<int32_t> refs{0};
   const OpDef* op = nullptr;
   DType dtype = DType::f32;

@@ -14,7 +14,7 @@ namespace outrace {
 enum class GradState : uint8_t { none, set, consumed };
 
 // What the copies of a Tensor share: the current value, and for parameters the gradient.
-struct Slot {
+struct Slot : Recycled<Slot> {
   std::atomic<int32_t> refs{0};
   bool requires_grad = false;
   GradState grad_state = GradState::none;

@@ -32,11 +32,20 @@ class Optimizer {
   // A number of the update that host code computes anew at each step: learning rate, bias correction.
   class StepNumber {
    public:
-    void set(double v) { value_->real = v; }
-    Tensor like(const Tensor& t) const { return scalar(*value_, t.dtype(), t.device(), value_); }
+    void set(double v) {
+      value_->real = v;
+      last_ = Tensor();
+    }
+    // The number beside `t`; parameters of one dtype and device share it.
+    const Tensor& like(const Tensor& t) {
+      if (!last_.defined() || last_.dtype() != t.dtype() || last_.device() != t.device())
+        last_ = scalar(*value_, t.dtype(), t.device(), value_);
+      return last_;
+    }
 
    private:
     ScalarSource value_ = std::make_shared<ScalarValue>();
+    Tensor last_;
   };
 
   // Called at each step and at each replay of a captured one; steps() is already the new count.

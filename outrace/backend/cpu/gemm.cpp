@@ -1,285 +1,52 @@
-// Our dense product: how a call is cut into rectangles for threads, row groups and chunks of K for the caches, and blocks for the
-// epilogue. The arithmetic is in gemm_simd.cpp.
+// Our dense product: forms, threads, packing of weights. How a thread works through its part is in gemm_rectangle.h,
+// the arithmetic in gemm_simd.cpp.
 //
-// One loop serves all forms. It sees rows R and columns of panels: for packed_grad these are the transposed product's
-// (rows = in, columns = out), so that a panel of the gradient is finished where the weight's panel lies.
-// Each element of C is one chain of FMAs over k = 0, 1, 2 ..., begun anew at each chunk of K and the chunks added in order: nothing
-// else of the shape, and no cut made below, changes a bit of it.
+// One loop serves all forms. For packed_grad it computes the transposed product (rows = in, columns = out), so that a
+// panel of the gradient is finished where the weight's panel lies; for packed_input it turns the weight's panels while
+// it copies them. Each element of C is one chain of FMAs over k = 0, 1, 2 ..., begun anew at each chunk of K, and the
+// chunks are added in order. No other size, and no cut made for threads or caches, changes a bit of it.
 #include "outrace/backend/cpu/gemm.h"
 
 #include <omp.h>
 
 #include <algorithm>
-#include <cstddef>
 
 #include "outrace/backend/cpu/gemm_kernels.h"
-#include "outrace/core/aligned.h"
+#include "outrace/backend/cpu/gemm_rectangle.h"
 #include "outrace/core/error.h"
 #include "outrace/core/thread.h"
 
 namespace outrace::cpu {
 namespace {
 
-// Up to 1000 or so a panel's whole K runs best (102 of 103.7 GFLOP/s on Zen 3); beyond, 512 x 16 f32 are a 32 KB panel in L1.
-// Even, so that a chunk of a weight read as [out, in] starts with a panel.
-constexpr int64_t kWholeK = 1024, kChunkK = 512;
-// `total` cut into parts of about `size`, as even as multiples of `step` allow. About: a remainder of a few rows would fetch the panels
-// once more for little.
-int64_t even_part(int64_t total, int64_t size, int64_t step) {
-  const int64_t parts = std::max<int64_t>(1, (total + size / 2) / size), even = (total + parts - 1) / parts;
-  return (even + step - 1) / step * step;
-}
-
-int64_t chunk_of(int64_t k) { return k <= kWholeK ? k : kChunkK; }
-
-// A's part of one row group and chunk shall stay in L2 beside the panel and C.
-constexpr int64_t kLeftBytes = 256 << 10;
-// Columns of a column group: each number of A that is fetched or copied is used for so many. Also the longest segment of an epilogue.
-constexpr int64_t kGroupColumns = 512;
-// The most bytes of unfinished sums that wait in scratch for the next chunk of K: a few reads and writes a chunk, so L3 will do.
-constexpr int64_t kSumBytes = 1 << 20;
-// A is copied where this many columns use the copy.
-constexpr int64_t kPackColumns = 256;
-// Up to so many rows, reading B where it lies beats a copy (f32, K 512: 93 against 82 GFLOP/s with 24 rows, even with 64).
-constexpr int64_t kDirectRows = 48;
-// Panels copied at a time: 256 consecutive bytes of each row of B are fetched together.
-constexpr int64_t kPanelsCopied = 4;
 // Multiply-adds below which a second thread does not pay: about 20 us on one core; entering the pool takes 1-3 us.
 constexpr int64_t kParallelWork = 1 << 19;
-
-// Memory of a thread that lives as long as it does, so that no call allocates after the first of its size.
-template <int slot>
-struct Scratch {
-  AlignedArray<std::byte> bytes;
-  int64_t size = 0;
-
-  template <class T>
-  static T* get(int64_t count) {
-    static thread_local Scratch mine;
-    const int64_t wanted = count * static_cast<int64_t>(sizeof(T));
-    if (wanted > mine.size) {
-      mine.bytes.reset();
-      mine.size = 0;
-      mine.bytes = aligned_array<std::byte>(wanted);
-      mine.size = wanted;
-    }
-    return reinterpret_cast<T*>(mine.bytes.get());
-  }
-};
-using LeftScratch = Scratch<0>;
-using PanelScratch = Scratch<1>;
-using ResultScratch = Scratch<2>;
-
-enum class Right : uint8_t {
-  strided,  // any matrix
-  weight,   // a packed weight, its panels used where they lie
-  turned,   // a packed weight [out = K, in = columns]
-};
-
-template <class T>
-struct Product {
-  int64_t rows, columns, k;
-  const T* a;
-  int64_t a_row, a_col;
-  Right right;
-  const T* b;
-  int64_t b_row, b_col;
-  bool packed_c;
-  T* c;
-};
 
 template <class T>
 Product<T> product_of(const GemmCall<T>& call, const GemmPointers<T>& p, int64_t batch) {
   const T* a = p.a + batch * call.a_batch;
   const T* b = p.b + batch * call.b_batch;
   T* c = call.store_c ? p.c + batch * call.c_batch : nullptr;
-  if (call.k == 0) return {call.form == GemmForm::packed_grad ? call.n : call.m, call.form == GemmForm::packed_grad ? call.m : call.n,
-                           0, a, 0, 0, Right::weight, b, 0, 0, call.form == GemmForm::packed_grad, c};
-  switch (call.form) {
-    case GemmForm::plain: return {call.m, call.n, call.k, a, call.a_row, call.a_col, Right::strided, b, call.b_row, call.b_col, false, c};
-    case GemmForm::packed_weight: return {call.m, call.n, call.k, a, call.a_row, call.a_col, Right::weight, b, 0, 0, false, c};
-    case GemmForm::packed_input: return {call.m, call.n, call.k, a, call.a_row, call.a_col, Right::turned, b, 0, 0, false, c};
-    case GemmForm::packed_grad: break;
+  Product<T> out;
+  if (call.form == GemmForm::packed_grad) {
+    out = {call.n, call.m, call.k, b, call.b_col, call.b_row, a, call.a_col, call.a_row, Right::strided, true, c};
+  } else {
+    const Right right = call.form == GemmForm::packed_weight  ? Right::weight
+                        : call.form == GemmForm::packed_input ? Right::turned
+                                                              : Right::strided;
+    out = {call.m, call.n, call.k, a, call.a_row, call.a_col, b, call.b_row, call.b_col, right, false, c};
   }
-  return {call.n, call.m, call.k, b, call.b_col, call.b_row, Right::strided, a, call.a_col, call.a_row, true, c};
+  if (call.k == 0) {  // nothing is read, so nothing need be copied
+    out.a_row = out.a_col = 0;
+    out.right = Right::weight;
+  }
+  return out;
 }
 
-struct Rectangle {
-  int64_t row, rows, panel, panels;
-};
-
-// One rectangle of C on one thread.
-template <class T>
-class Worker {
- public:
-  Worker(const GemmCall<T>& call, const void* context, const Product<T>& p, int64_t batch)
-      : kernels_(gemm_kernels<T>()), call_(call), context_(context), p_(p), batch_(batch), chunk_(chunk_of(p.k)), wide_(2 * kernels_.lanes) {}
-
-  void run(const Rectangle& area) {
-    one_chunk_ = p_.k <= chunk_;
-    keeps_sums_ = p_.c == nullptr && !one_chunk_;
-    constexpr int64_t kSize = sizeof(T);
-    left_rows_ = kLeftBytes / (std::max<int64_t>(chunk_, 1) * kSize);
-    const int64_t panels = even_part(area.panels, std::max<int64_t>(1, kGroupColumns / wide_), 1);
-    const int64_t rows = keeps_sums_ ? even_part(area.rows, kSumBytes / (panels * wide_ * kSize), kernels_.tile_rows) : area.rows;
-    left_rows_ = even_part(rows, left_rows_, kernels_.tile_rows);
-    packed_a_ = p_.k > 0 && panels * wide_ >= kPackColumns && area.rows > 2 && pays_to_pack(area.rows);
-    direct_b_ = p_.right == Right::strided && p_.b_col == 1 && pays_to_read_in_place(area.rows);
-    for (int64_t row = 0; row < area.rows; row += rows)
-      for (int64_t panel = 0; panel < area.panels; panel += panels)
-        group({area.row + row, std::min(rows, area.rows - row), area.panel + panel, std::min(panels, area.panels - panel)});
-  }
-
- private:
-  bool pays_to_pack(int64_t rows) const { return p_.a_col != 1 || rows > 128; }
-
-  // With strides of whole KB the rows of B fall into few sets of L1, and only the first tile finds them there.
-  bool pays_to_read_in_place(int64_t rows) const {
-    return rows <= (p_.b_row * static_cast<int64_t>(sizeof(T)) % 1024 == 0 ? kernels_.tile_rows : kDirectRows);
-  }
-
-  // Rows and panels that share one set of right panels; all chunks of K.
-  void group(const Rectangle& g) {
-    int64_t k = 0;
-    do {
-      const int64_t count = std::min(chunk_, p_.k - k);
-      for (int64_t row = 0; row < g.rows; row += left_rows_) left_block(g, row, std::min(left_rows_, g.rows - row), k, count);
-      k += count;
-    } while (k < p_.k);
-  }
-
-  // Rows of the group whose part of A stays in L2.
-  void left_block(const Rectangle& g, int64_t row, int64_t rows, int64_t k, int64_t count) {
-    const int64_t first_column = g.panel * wide_, columns = std::min(g.panels * wide_, p_.columns - first_column);
-    const bool last = k + count == p_.k;
-    GemmSweep<T> s;
-    s.a = p_.a + (g.row + row) * p_.a_row + k * p_.a_col;
-    s.a_row = p_.a_row;
-    s.a_col = p_.a_col;
-    s.packed_a = packed_a_;
-    s.k = count;
-    s.add = k > 0;
-    if (packed_a_) {
-      T* packed = LeftScratch::get<T>(rows * count + kernels_.tile_rows);
-      kernels_.pack_rows(s.a, s.a_row, s.a_col, rows, count, packed);
-      s.a = packed;
-    }
-    T* c = nullptr;
-    int64_t c_row = p_.columns;
-    if (p_.c != nullptr) {
-      c = p_.packed_c ? p_.c : p_.c + (g.row + row) * p_.columns + first_column;
-    } else if (p_.packed_c) {
-      c = ResultScratch::get<T>(one_chunk_ ? block_rows(wide_) * wide_ : g.rows * columns);
-    } else {
-      c = ResultScratch::get<T>((one_chunk_ ? left_rows_ : g.rows) * columns) + (one_chunk_ ? 0 : row * columns);
-      c_row = columns;
-    }
-    for (int64_t panel = g.panel; panel < g.panel + g.panels;) {
-      s.width = std::min(wide_, p_.columns - panel * wide_);
-      s.vectors = padded(s.width) == wide_ ? 2 : 1;
-      set_panel(s, g, panel, row == 0, k);
-      if (p_.packed_c) {
-        packed_panel(s, g, panel, row, rows, c, last);
-        ++panel;
-        continue;
-      }
-      const int together = panels_at_once(rows);
-      if (together > 1 && panel + together <= g.panel + g.panels && (panel + together) * wide_ <= p_.columns) {
-        s.vectors = 2 * together;
-        s.width = together * wide_;
-      }
-      s.rows = rows;
-      s.c = c + (panel - g.panel) * wide_;
-      s.c_row = c_row;
-      kernels_.sweep(s);
-      panel += (s.vectors + 1) / 2;
-    }
-    if (p_.packed_c || !last || call_.epilogue == nullptr) return;
-    const int64_t block = std::max<int64_t>(1, kGemmBlock / columns);
-    for (int64_t r = 0; r < rows; r += block)
-      call_.epilogue(context_, {c + r * c_row, c_row, (g.row + row + r) * p_.columns + first_column, p_.columns, std::min(block, rows - r),
-                                columns, batch_});
-  }
-
-  int64_t block_rows(int64_t width) const {
-    return std::max(kernels_.tile_rows, kGemmBlock / width / kernels_.tile_rows * kernels_.tile_rows);
-  }
-
-  // Rows of one panel of a packed result, in blocks that lie consecutively in it.
-  void packed_panel(GemmSweep<T>& s, const Rectangle& g, int64_t panel, int64_t row, int64_t rows, T* c, bool last) {
-    const int64_t step = call_.epilogue != nullptr ? block_rows(s.width) : rows;
-    const T* a = s.a;
-    const int64_t start = panel * wide_ * p_.rows + (g.row + row) * s.width;
-    s.c_row = s.width;
-    for (int64_t r = 0; r < rows; r += step) {
-      s.rows = std::min(step, rows - r);
-      s.a = a + r * (s.packed_a ? s.k : s.a_row);
-      const int64_t index = start + r * s.width;
-      if (p_.c != nullptr)
-        s.c = c + index;
-      else
-        s.c = one_chunk_ ? c : c + (panel - g.panel) * wide_ * g.rows + (row + r) * s.width;
-      kernels_.sweep(s);
-      if (last && call_.epilogue != nullptr)
-        call_.epilogue(context_, {s.c, s.rows * s.width, index, s.rows * s.width, 1, s.rows * s.width, batch_});
-    }
-    s.a = a;
-  }
-
-  // Where the panel of s lies: in place if it can be read as it is, else in a copy, made for the group's first rows and kept for the others.
-  void set_panel(GemmSweep<T>& s, const Rectangle& g, int64_t panel, bool first, int64_t k) {
-    const int64_t column = panel * wide_;
-    const bool in_place = p_.right == Right::weight || direct_b_;
-    s.panel_row = padded(s.width);
-    if (s.width == s.panel_row && p_.right == Right::weight) {
-      s.panel = p_.b + column * p_.k + k * s.width;
-      s.panel_step = wide_ * p_.k;
-      return;
-    }
-    if (s.width == s.panel_row && direct_b_) {
-      s.panel = p_.b + k * p_.b_row + column * p_.b_col;
-      s.panel_row = p_.b_row;
-      s.panel_step = wide_;
-      return;
-    }
-    const bool keep = g.rows > left_rows_;
-    const int64_t together = in_place ? 1 : std::min(kPanelsCopied, g.panels);
-    const int64_t slots = keep && !in_place ? g.panels : together, slot = (panel - g.panel) % slots;
-    s.panel_step = s.k * wide_;
-    T* to = PanelScratch::get<T>(slots * s.panel_step) + slot * s.panel_step;
-    s.panel = to;
-    if (first && slot % together == 0) copy_panels(panel, std::min(together, g.panel + g.panels - panel), k, s.k, to);
-  }
-
-  void copy_panels(int64_t panel, int64_t panels, int64_t k, int64_t count, T* to) {
-    const int64_t column = panel * wide_, columns = std::min(panels * wide_, p_.columns - column), step = count * wide_;
-    if (p_.right == Right::weight)  // a last, narrow panel
-      return kernels_.pack_panels(p_.b + column * p_.k + k * columns, columns, 1, count, columns, to, step);
-    if (p_.right == Right::strided)
-      return kernels_.pack_panels(p_.b + k * p_.b_row + column * p_.b_col, p_.b_row, p_.b_col, count, columns, to, step);
-    for (int64_t done = 0; done < count; done += wide_) {
-      const int64_t out = k + done, lanes = std::min(wide_, p_.k - out);  // a panel of the weight: [in][lanes]
-      for (int64_t c = 0; c < columns; c += wide_) {
-        const int64_t width = std::min(wide_, columns - c);
-        kernels_.pack_panels(p_.b + out * p_.columns + (column + c) * lanes, 1, lanes, std::min(lanes, count - done), width,
-                             to + c / wide_ * step + done * padded(width), step);
-      }
-    }
-  }
-
-  int64_t padded(int64_t width) const { return width > kernels_.lanes ? wide_ : kernels_.lanes; }
-
-  const GemmKernels<T>& kernels_;
-  const GemmCall<T>& call_;
-  const void* context_;
-  const Product<T>& p_;
-  const int64_t batch_, chunk_, wide_;
-  bool packed_a_ = false, direct_b_ = false, one_chunk_ = false, keeps_sums_ = false;
-  int64_t left_rows_ = 0;
-};
-
 // Parts of `total` as even as possible: where part `index` of `parts` begins.
-int64_t cut(int64_t total, int64_t parts, int64_t index) { return total / parts * index + std::min(index, total % parts); }
+int64_t cut(int64_t total, int64_t parts, int64_t index) {
+  return total / parts * index + std::min(index, total % parts);
+}
 
 // How many parts the rows are cut into when `threads` share one product. Bits do not depend on it.
 int64_t row_parts(int64_t rows, int64_t panels, int64_t wide, int64_t threads) {
@@ -287,7 +54,8 @@ int64_t row_parts(int64_t rows, int64_t panels, int64_t wide, int64_t threads) {
   for (int64_t parts = 1; parts <= threads; ++parts) {
     if (threads % parts != 0) continue;
     const int64_t r = (rows + parts - 1) / parts, c = (panels + threads / parts - 1) / (threads / parts) * wide;
-    const int64_t cost = r * c + 5 * (r + c);  // copying or fetching an operand's number takes as long as some 5 multiply-adds
+    const int64_t cost =
+        r * c + 5 * (r + c);  // copying or fetching an operand's number takes as long as some 5 multiply-adds
     if (cost < best_cost) best_cost = cost, best = parts;
   }
   return best;
@@ -316,12 +84,14 @@ void unpack_weight(const T* packed, T* plain, int64_t out, int64_t in) {
 template <class T>
 void gemm(const GemmCall<T>& call, const GemmPointers<T>& p) {
   if (call.m == 0 || call.n == 0 || call.batch == 0) return;
+  OUTRACE_ASSERT(call.store_c || call.epilogue != nullptr, "a product that goes nowhere");
   const Product<T> first = product_of(call, p, 0);
   const int64_t wide = panel_width<T>(), panels = (first.columns + wide - 1) / wide;
   // A single row costs as much as four: it only fetches the weight.
   const int64_t work = std::max<int64_t>(first.rows, 4) * panels * wide * std::max<int64_t>(first.k, 16) * call.batch;
   const int64_t threads = work < kParallelWork || omp_in_parallel() ? 1 : num_threads();
-  const int64_t shared = call.batch % threads == 0 || call.batch >= 4 * threads ? 1 : threads;  // threads on one product
+  const int64_t shared =
+      call.batch % threads == 0 || call.batch >= 4 * threads ? 1 : threads;  // threads on one product
   const int64_t row_cut = row_parts(first.rows, panels, wide, shared), panel_cut = shared / row_cut;
   const auto task = [&](int64_t i) {
     const int64_t batch = i / shared, part = i % shared, pr = part / panel_cut, pp = part % panel_cut;
@@ -329,7 +99,7 @@ void gemm(const GemmCall<T>& call, const GemmPointers<T>& p) {
     Rectangle area{cut(first.rows, row_cut, pr), 0, cut(panels, panel_cut, pp), 0};
     area.rows = cut(first.rows, row_cut, pr + 1) - area.row;
     area.panels = cut(panels, panel_cut, pp + 1) - area.panel;
-    if (area.rows > 0 && area.panels > 0) Worker<T>(call, p.epilogue_context, product, batch).run(area);
+    if (area.rows > 0 && area.panels > 0) RectangleTask<T>(call, p.epilogue_context, product, batch).run(area);
   };
   if (threads == 1)
     for (int64_t i = 0; i < call.batch; ++i) task(i);

@@ -1,7 +1,7 @@
-// oneDNN's sgemm for large plain products. It shares a product out among all threads and may split the sum among them, so we cut C into
-// blocks by its size alone and give each block to one thread.
-#include <oneapi/dnnl/dnnl.h>
+// oneDNN's sgemm for large plain products. It shares a product out among all threads and may split the sum among them,
+// so we cut C into blocks by its size alone and give each block to one thread.
 #include <omp.h>
+#include <oneapi/dnnl/dnnl.h>
 
 #include <algorithm>
 
@@ -12,7 +12,8 @@
 namespace outrace::cpu {
 namespace {
 
-// Blocks of C: 64 or more of them keep threads evenly busy, while each still has enough arithmetic for its copies of A and B.
+// Blocks of C: 64 or more of them keep threads evenly busy, while each still has enough arithmetic for its copies of A
+// and B.
 constexpr int64_t kBlockRows = 256, kBlockColumns = 512;
 
 // Outside a parallel region oneDNN would start one of its own.
@@ -63,16 +64,18 @@ void dnnl_gemm(const GemmCall<float>& call, const GemmPointers<float>& p) {
     return;
   }
   Operand a, b;
-  OUTRACE_ASSERT(as_operand(call.m, call.k, call.a_row, call.a_col, a) && as_operand(call.k, call.n, call.b_row, call.b_col, b));
-  const int64_t row_blocks = (call.m + kBlockRows - 1) / kBlockRows, column_blocks = (call.n + kBlockColumns - 1) / kBlockColumns;
+  OUTRACE_ASSERT(as_operand(call.m, call.k, call.a_row, call.a_col, a) &&
+                 as_operand(call.k, call.n, call.b_row, call.b_col, b));
+  const int64_t row_blocks = (call.m + kBlockRows - 1) / kBlockRows,
+                column_blocks = (call.n + kBlockColumns - 1) / kBlockColumns;
   parallel_for(call.batch * row_blocks * column_blocks, [&](int64_t task) {
     const OneThread guard;
     const int64_t batch = task / (row_blocks * column_blocks), block = task % (row_blocks * column_blocks);
     const int64_t m = block / column_blocks * kBlockRows, n = block % column_blocks * kBlockColumns;
     const dnnl_status_t status = dnnl_sgemm(
         a.transposed, b.transposed, std::min(kBlockRows, call.m - m), std::min(kBlockColumns, call.n - n), call.k, 1.0f,
-        p.a + batch * call.a_batch + m * call.a_row, a.stride, p.b + batch * call.b_batch + n * call.b_col, b.stride, 0.0f,
-        p.c + batch * call.c_batch + m * call.n + n, call.n);
+        p.a + batch * call.a_batch + m * call.a_row, a.stride, p.b + batch * call.b_batch + n * call.b_col, b.stride,
+        0.0f, p.c + batch * call.c_batch + m * call.n + n, call.n);
     OUTRACE_ASSERT(status == dnnl_success, "dnnl_sgemm: ", static_cast<int>(status));
   });
 }

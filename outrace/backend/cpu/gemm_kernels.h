@@ -4,8 +4,8 @@
 
 namespace outrace::cpu {
 
-// The most elements of one GemmBlock: 6 KB of f32, so that the tile, and the weight and two moments that Adam reads beside it, are in
-// L1 together.
+// The most elements of one GemmBlock: 6 KB of f32, so that the tile, and the weight and two moments that Adam reads
+// beside it, are in L1 together.
 constexpr int64_t kGemmBlock = 1536;
 
 // Letters: R rows, K the summed axis, W the columns of one panel. C[R, W] = A[R, K] * panel[K, W].
@@ -36,19 +36,21 @@ struct GemmKernels {
   // A[rows, k] into blocks of at most tile_rows rows, each [k][rows of the block]: the blocks of sweep. May write up to
   // tile_rows numbers behind the last block.
   void (*pack_rows)(const T* a, int64_t a_row, int64_t a_col, int64_t rows, int64_t k, T* packed);
-  // Element (i, j) at source + i * row + j * col into panels [k][W], panel_step apart; the last one is [k][lanes] if that is enough, with
-  // zeros behind its columns.
+  // Element (i, j) at source + i * row + j * col into panels [k][W], panel_step apart; the last one is [k][lanes] if
+  // that is enough, with zeros behind its columns.
   void (*pack_panels)(const T* source, int64_t row, int64_t col, int64_t k, int64_t columns, T* to, int64_t panel_step);
   void (*pack_weight)(const T* plain, T* packed, int64_t out, int64_t in);
 };
 
 template <class T>
 const GemmKernels<T>& gemm_kernels();
-template <> const GemmKernels<float>& gemm_kernels<float>();
-template <> const GemmKernels<double>& gemm_kernels<double>();
+template <>
+const GemmKernels<float>& gemm_kernels<float>();
+template <>
+const GemmKernels<double>& gemm_kernels<double>();
 
-// The rows [first, first + count) of block `index` when `rows` are cut into blocks of at most tile_rows, as evenly as possible:
-// 64 rows in tiles of 6 are nine blocks of 6 and two of 5.
+// The rows [first, first + count) of block `index` when `rows` are cut into blocks of at most tile_rows, as evenly as
+// possible: 64 rows in tiles of 6 are nine blocks of 6 and two of 5.
 struct RowBlocks {
   int64_t blocks, small, larger;  // the first `larger` blocks have small + 1 rows
   RowBlocks(int64_t rows, int64_t tile_rows)

@@ -22,7 +22,8 @@ struct PackedIndex {
 template <class T>
 void gemm_reference(const GemmCall<T>& call, const GemmPointers<T>& p) {
   const bool packed_c = call.form == GemmForm::packed_grad;
-  const PackedIndex weight{call.n, call.k, panel_width<T>()}, input{call.k, call.n, panel_width<T>()}, grad{call.m, call.n, panel_width<T>()};
+  const PackedIndex weight{call.n, call.k, panel_width<T>()}, input{call.k, call.n, panel_width<T>()},
+      grad{call.m, call.n, panel_width<T>()};
   std::vector<T> result(static_cast<size_t>(call.m * call.n));
   for (int64_t batch = 0; batch < call.batch; ++batch) {
     const T* a = p.a + batch * call.a_batch;

@@ -1,5 +1,5 @@
-// Register tiles of the dense product and the copies that feed them. One tile: up to 6 x 2 vectors of sums (AVX2, 16 registers)
-// or 8 x 2 (AVX-512); each step of K loads one row of the panel and broadcasts one number of each row of A.
+// Register tiles of the dense product and the copies that feed them. One tile: up to 6 x 2 vectors of sums (AVX2, 16
+// registers) or 8 x 2 (AVX-512); each step of K loads one row of the panel and broadcasts one number of each row of A.
 #include <type_traits>
 
 #include "outrace/backend/cpu/gemm_kernels.h"
@@ -119,7 +119,8 @@ void sweep(const GemmSweep<T>& s) {
   with_rows(cut.small, [&](auto r) { blocks_of<T, r>(s, done, cut.blocks - cut.larger); });
 }
 
-// Copies of four (f32) or two (f64) numbers, 128 bits, which every target has: kSide x kSide squares are turned in registers.
+// Copies of four (f32) or two (f64) numbers, 128 bits, which every target has: kSide x kSide squares are turned in
+// registers.
 template <class T>
 using Square = hn::FixedTag<T, 16 / sizeof(T)>;
 template <class T>
@@ -180,8 +181,8 @@ HWY_INLINE void copy_row(const T* a, T* to) {
   }
 }
 
-// Eight k at a time through all blocks: cache lines of A hold rows of several blocks, and with strides of 4 KB the lines of more k
-// than L1 has ways would push each other out.
+// Eight k at a time through all blocks: cache lines of A hold rows of several blocks, and with strides of 4 KB the
+// lines of more k than L1 has ways would push each other out.
 template <class T, int R>
 HWY_INLINE void pack_straight(const T* a, int64_t a_col, int64_t blocks, int64_t k_count, T* to) {
   constexpr int64_t kStep = 8;
@@ -230,7 +231,7 @@ HWY_INLINE void turn_strip(const T* from, int64_t col, T* to, int64_t to_row) {
 #pragma GCC unroll 4
   for (int i = 0; i < kSide<T>; ++i) {
     if constexpr (kStrip<T> == 2 * kSide<T>)
-      x[i] = hn::Combine(d, hn::LoadU(half, from + (i + kSide<T>) * col), hn::LoadU(half, from + i * col));
+      x[i] = hn::Combine(d, hn::LoadU(half, from + (i + kSide<T>)*col), hn::LoadU(half, from + i * col));
     else
       x[i] = hn::LoadU(d, from + i * col);
   }
@@ -239,8 +240,8 @@ HWY_INLINE void turn_strip(const T* from, int64_t col, T* to, int64_t to_row) {
   for (int i = 0; i < kSide<T>; ++i) hn::StoreU(x[i], d, to + i * to_row);
 }
 
-// A panel from columns that are consecutive in k, a cache line of each at a time: with strides of 4 KB, the lines of more columns than L1
-// has ways would push each other out.
+// A panel from columns that are consecutive in k, a cache line of each at a time: with strides of 4 KB, the lines of
+// more columns than L1 has ways would push each other out.
 template <class T>
 void pack_panel_turned(const T* source, int64_t col, int64_t k_count, int64_t width, T* panel, int64_t padded) {
   constexpr int64_t kLine = 64 / sizeof(T);
@@ -248,7 +249,8 @@ void pack_panel_turned(const T* source, int64_t col, int64_t k_count, int64_t wi
   for (int64_t first = 0; first < even_k; first += kLine) {
     const int64_t last = first + kLine < even_k ? first + kLine : even_k;
     for (int64_t j = 0; j < even_width; j += kStrip<T>)
-      for (int64_t k = first; k < last; k += kSide<T>) turn_strip(source + j * col + k, col, panel + k * padded + j, padded);
+      for (int64_t k = first; k < last; k += kSide<T>)
+        turn_strip(source + j * col + k, col, panel + k * padded + j, padded);
   }
   for (int64_t k = even_width == padded ? even_k : 0; k < k_count; ++k) {
     for (int64_t j = k < even_k ? even_width : 0; j < width; ++j) panel[k * padded + j] = source[j * col + k];
@@ -294,7 +296,8 @@ void pack_panels_straight(const T* source, int64_t row, int64_t k_count, int64_t
 }
 
 template <class T>
-void pack_panels(const T* source, int64_t row, int64_t col, int64_t k_count, int64_t columns, T* to, int64_t panel_step) {
+void pack_panels(const T* source, int64_t row, int64_t col, int64_t k_count, int64_t columns, T* to,
+                 int64_t panel_step) {
   if (col == 1) return pack_panels_straight(source, row, k_count, columns, to, panel_step);
   constexpr int64_t kWide = 2 * hn::MaxLanes(Lanes<T>());
   for (int64_t column = 0; column < columns; column += kWide, source += kWide * col, to += panel_step) {
@@ -320,10 +323,12 @@ void pack_weight(const T* plain, T* packed, int64_t out, int64_t in) {
   }
 }
 
-constexpr cpu::GemmKernels<float> kF32 = {hn::MaxLanes(Lanes<float>()), kTileRows,           &sweep<float>,
-                                          &pack_rows<float>,            &pack_panels<float>, &pack_weight<float>};
-constexpr cpu::GemmKernels<double> kF64 = {hn::MaxLanes(Lanes<double>()), kTileRows,            &sweep<double>,
-                                           &pack_rows<double>,            &pack_panels<double>, &pack_weight<double>};
+constexpr cpu::GemmKernels<float> kF32 = {
+    hn::MaxLanes(Lanes<float>()), kTileRows,          &sweep<float>, &pack_rows<float>,
+    &pack_panels<float>,          &pack_weight<float>};
+constexpr cpu::GemmKernels<double> kF64 = {
+    hn::MaxLanes(Lanes<double>()), kTileRows,           &sweep<double>, &pack_rows<double>,
+    &pack_panels<double>,          &pack_weight<double>};
 
 }  // namespace
 }  // namespace outrace::HWY_NAMESPACE

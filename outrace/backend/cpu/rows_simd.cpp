@@ -221,52 +221,12 @@ HWY_INLINE void map_row(const T* x, T* y, int64_t columns, const Fn& fn) {
   if (i < columns) fn(end).store(y + columns - kLanes);
 }
 
-// Calls fn.operator()<n>() for rows of n = 1 .. 4 vectors, fn.operator()<0>() for longer ones.
-template <class T, class Fn>
-HWY_INLINE void by_length(int64_t columns, const Fn& fn) {
-  switch ((columns + Simd<T>::kLanes - 1) / Simd<T>::kLanes) {
-    case 1: return fn.template run<1>();
-    case 2: return fn.template run<2>();
-    case 3: return fn.template run<3>();
-    case 4: return fn.template run<4>();
-    default: return fn.template run<0>();
-  }
-}
-
-// The sum of a row without its exponentials.
-template <int kVectors, class T>
-HWY_INLINE RowSum<T> sum_of_row(const T* x, int64_t columns, bool spill) {
-  if constexpr (kVectors == 0) {
-    return exp_long_row<false>(x, columns, static_cast<T*>(nullptr));
-  } else {
-    Simd<T> v[kVectors];
-    load_row(x, columns, spill, v);
-    return exp_row(columns, v);
-  }
-}
-
-// y = softmax(x) * scale
-template <int kVectors, class T>
-HWY_INLINE void softmax_row(const T* x, T* y, int64_t columns, bool spill, Simd<T> scale) {
-  if constexpr (kVectors == 0) {
-    const Simd<T> factor = scale / exp_long_row<true>(x, columns, y).sum;
-    map_row(y, y, columns, [&](Simd<T> e) HWY_ATTR { return e * factor; });
-  } else {
-    Simd<T> v[kVectors];
-    load_row(x, columns, spill, v);
-    const Simd<T> sum = exp_row(columns, v).sum;
-    store_row(y, columns, spill && x != y, v, scale / sum);
-  }
-}
-
 template <class T>
 HWY_INLINE void log_all(T* x, int64_t count) {
-  int64_t i = 0;
-  for (; i + Simd<T>::kLanes <= count; i += Simd<T>::kLanes) log(Simd<T>::load(x + i)).store(x + i);
-  if (i < count) log(Simd<T>::load_first(x + i, count - i)).store_first(x + i, count - i);
+  map_row(x, x, count, [](Simd<T> v) HWY_ATTR { return log(v); });
 }
 
-// ---- the kernels ----
+// ---- all rows of a call; kVectors 0: of any length ----
 
 // Whether a vector from row r on ends within the rows.
 template <class T>
@@ -274,98 +234,96 @@ HWY_INLINE bool may_spill(int64_t r, int64_t rows, int64_t columns) {
   return (rows - r) * columns >= Simd<T>::kLanes;
 }
 
-template <class T>
-struct Softmax {
-  const T* x;
-  T* y;
-  int64_t rows, columns;
-  template <int kVectors>
-  HWY_INLINE void run() const {
-    for (int64_t r = 0; r < rows; ++r)
-      softmax_row<kVectors>(x + r * columns, y + r * columns, columns, may_spill<T>(r, rows, columns), Simd<T>(1.0));
-  }
-};
-
-template <class T>
-struct LogSoftmax {
-  const T* x;
-  T* y;
-  int64_t rows, columns;
-  template <int kVectors>
-  HWY_INLINE void run() const {
-    T max[kRowGroup], log_sum[kRowGroup];
-    for (int64_t r = 0; r < rows; ++r) {
-      const RowSum<T> row = sum_of_row<kVectors>(x + r * columns, columns, may_spill<T>(r, rows, columns));
-      max[r] = first_lane(row.max);
-      log_sum[r] = first_lane(row.sum);
-    }
-    log_all(log_sum, rows);
-    for (int64_t r = 0; r < rows; ++r) {
-      // Two subtractions: max + log_sum, rounded, would lose log_sum where the numbers are huge.
-      const Simd<T> m = Simd<T>::splat(max + r), l = Simd<T>::splat(log_sum + r);
-      map_row(x + r * columns, y + r * columns, columns, [&](Simd<T> v) HWY_ATTR { return v - m - l; });
-    }
-  }
-};
-
-template <class T>
-struct CrossEntropy {
-  const T* x;
-  const int64_t* classes;
-  T* losses;
-  int64_t rows, columns;
-  template <int kVectors>
-  HWY_INLINE void run() const {
-    T shifted[kRowGroup];  // the target's number less the largest one
-    for (int64_t r = 0; r < rows; ++r) {
-      shifted[r] = 0;
-      losses[r] = 1;
-      if (classes[r] < 0) continue;
-      const RowSum<T> row = sum_of_row<kVectors>(x + r * columns, columns, may_spill<T>(r, rows, columns));
-      shifted[r] = x[r * columns + classes[r]] - first_lane(row.max);
-      losses[r] = first_lane(row.sum);
-    }
-    log_all(losses, rows);
-    for (int64_t r = 0; r < rows; ++r) losses[r] -= shifted[r];
-  }
-};
-
-template <class T>
-struct CrossEntropyGrad {
-  const T* x;
-  const int64_t* classes;
-  const T* scales;
-  T* y;
-  int64_t rows, columns;
-  template <int kVectors>
-  HWY_INLINE void run() const {
-    for (int64_t r = 0; r < rows; ++r) {
-      T* out = y + r * columns;
-      if (classes[r] < 0) {
-        std::memset(out, 0, static_cast<size_t>(columns) * sizeof(T));
-        continue;
+// The largest number and the sum of each row; 0 and 1 for rows whose class is -1. `classes` may be null.
+template <int kVectors, class T>
+void sums_of_rows(const T* x, const int64_t* classes, int64_t rows, int64_t columns, T* max, T* sum) {
+  for (int64_t r = 0; r < rows; ++r, x += columns) {
+    RowSum<T> row = {0.0, 1.0};
+    if (classes == nullptr || classes[r] >= 0) {
+      if constexpr (kVectors == 0) {
+        row = exp_long_row<false>(x, columns, static_cast<T*>(nullptr));
+      } else {
+        Simd<T> v[kVectors];
+        load_row(x, columns, may_spill<T>(r, rows, columns), v);
+        row = exp_row(columns, v);
       }
-      softmax_row<kVectors>(x + r * columns, out, columns, may_spill<T>(r, rows, columns), Simd<T>::splat(scales + r));
-      out[classes[r]] -= scales[r];
     }
+    max[r] = first_lane(row.max);
+    sum[r] = first_lane(row.sum);
   }
-};
+}
+
+// y[r] = scales[r] * (softmax(x[r]) - onehot(classes[r])); without classes and scales y[r] = softmax(x[r]).
+template <int kVectors, class T>
+void softmax_of_rows(const T* x, const int64_t* classes, const T* scales, T* y, int64_t rows, int64_t columns) {
+  for (int64_t r = 0; r < rows; ++r, x += columns, y += columns) {
+    if (classes != nullptr && classes[r] < 0) {
+      std::memset(y, 0, static_cast<size_t>(columns) * sizeof(T));
+      continue;
+    }
+    const Simd<T> scale = scales == nullptr ? Simd<T>(1.0) : Simd<T>::splat(scales + r);
+    if constexpr (kVectors == 0) {
+      const Simd<T> factor = scale / exp_long_row<true>(x, columns, y).sum;
+      map_row(y, y, columns, [&](Simd<T> e) HWY_ATTR { return e * factor; });
+    } else {
+      const bool spill = may_spill<T>(r, rows, columns);
+      Simd<T> v[kVectors];
+      load_row(x, columns, spill, v);
+      const Simd<T> sum = exp_row(columns, v).sum;
+      store_row(y, columns, spill && x != y, v, scale / sum);
+    }
+    if (classes != nullptr) y[classes[r]] -= scales[r];
+  }
+}
+
+// The function of the two above for rows of 1 to 4 vectors, or for longer ones.
+template <class T>
+using SumsOfRows = void (*)(const T*, const int64_t*, int64_t, int64_t, T*, T*);
+template <class T>
+constexpr SumsOfRows<T> kSumsOfRows[] = {&sums_of_rows<0, T>, &sums_of_rows<1, T>, &sums_of_rows<2, T>, &sums_of_rows<3, T>,
+                                         &sums_of_rows<4, T>};
+template <class T>
+using SoftmaxOfRows = void (*)(const T*, const int64_t*, const T*, T*, int64_t, int64_t);
+template <class T>
+constexpr SoftmaxOfRows<T> kSoftmaxOfRows[] = {&softmax_of_rows<0, T>, &softmax_of_rows<1, T>, &softmax_of_rows<2, T>,
+                                               &softmax_of_rows<3, T>, &softmax_of_rows<4, T>};
+template <class T>
+int64_t by_length(int64_t columns) {
+  const int64_t vectors = (columns + Simd<T>::kLanes - 1) / Simd<T>::kLanes;
+  return vectors <= 4 ? vectors : 0;
+}
+
+// ---- the kernels ----
 
 template <class T>
 void softmax(const T* x, T* y, int64_t rows, int64_t columns) {
-  by_length<T>(columns, Softmax<T>{x, y, rows, columns});
+  kSoftmaxOfRows<T>[by_length<T>(columns)](x, nullptr, nullptr, y, rows, columns);
 }
+
 template <class T>
 void log_softmax(const T* x, T* y, int64_t rows, int64_t columns) {
-  by_length<T>(columns, LogSoftmax<T>{x, y, rows, columns});
+  T max[kRowGroup], log_sum[kRowGroup];
+  kSumsOfRows<T>[by_length<T>(columns)](x, nullptr, rows, columns, max, log_sum);
+  log_all(log_sum, rows);
+  for (int64_t r = 0; r < rows; ++r) {
+    // Two subtractions: max + log_sum, rounded, would lose log_sum where the numbers are huge.
+    const Simd<T> m = Simd<T>::splat(max + r), l = Simd<T>::splat(log_sum + r);
+    map_row(x + r * columns, y + r * columns, columns, [&](Simd<T> v) HWY_ATTR { return v - m - l; });
+  }
 }
+
 template <class T>
 void cross_entropy(const T* x, const int64_t* classes, T* losses, int64_t rows, int64_t columns) {
-  by_length<T>(columns, CrossEntropy<T>{x, classes, losses, rows, columns});
+  T max[kRowGroup];
+  kSumsOfRows<T>[by_length<T>(columns)](x, classes, rows, columns, max, losses);
+  log_all(losses, rows);
+  for (int64_t r = 0; r < rows; ++r)
+    if (classes[r] >= 0) losses[r] -= x[r * columns + classes[r]] - max[r];
 }
+
 template <class T>
 void cross_entropy_grad(const T* x, const int64_t* classes, const T* scales, T* y, int64_t rows, int64_t columns) {
-  by_length<T>(columns, CrossEntropyGrad<T>{x, classes, scales, y, rows, columns});
+  kSoftmaxOfRows<T>[by_length<T>(columns)](x, classes, scales, y, rows, columns);
 }
 
 template <class T>

@@ -2,6 +2,7 @@
 #include "outrace/backend/cpu/tile.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 #include "outrace/backend/cpu/tile_code.h"
@@ -43,10 +44,29 @@ class TileRun {
   void stream(uint64_t stores) { streamed_ = stores; }
 
   void seek(int64_t index, const void* producer) {
-    index_ = index;
+    set_position(index);
     for (const TileCode::Dense& d : code_.dense_loads) cells_[d.cell] = address(d, index);
     for (const TileCode::Dense& d : code_.dense_stores) cells_[d.cell] = address(d, index);
     if (code_.producer_cell >= 0) cells_[code_.producer_cell] = const_cast<char*>(static_cast<const char*>(producer));
+  }
+
+  // To the row behind the one just run, without all that seek() and load steps do; false if it takes that.
+  bool seek_next_row(const TileRows& rows) {
+    if (rows.length > code_.tile_size) return false;  // then cells moved along the row
+    const int inner = code_.rank - 1;
+    if (!code_.strided.empty()) {
+      const bool pointing = code_.loads_may_point && at_[inner] + rows.length <= code_.space[inner];
+      if (!pointing || inner == 0 || rows.index_stride != code_.space[inner] || ++at_[inner - 1] == code_.space[inner - 1]) return false;
+      for (const TileCode::Strided& s : code_.strided) cells_[s.cell] += s.strides[inner - 1] << s.size_log2;
+    }
+    for (const TileCode::Dense& d : code_.dense_loads) cells_[d.cell] += rows.index_stride * d.element_bytes;
+    for (const TileCode::Dense& d : code_.dense_stores) cells_[d.cell] += rows.index_stride * d.element_bytes;
+    if (code_.producer_cell >= 0) cells_[code_.producer_cell] += rows.producer_stride * code_.compute_bytes;
+    return true;
+  }
+  void run_next_row(int64_t length) {
+    for (const TileCode::Step& step : code_.steps)
+      if (step.kind == TileCode::Step::Kind::compute) step.fn(cells_, step.operands.data(), length);
   }
 
   // The next `length` elements after seek(). keep_result: the result's tiles are put one behind another.
@@ -55,8 +75,8 @@ class TileRun {
       const int64_t n = piece(length);
       run_tile(n);
       length -= n;
-      index_ += n;
       if (length == 0) break;
+      move_position(n);
       for (const TileCode::Dense& d : code_.dense_loads) cells_[d.cell] += n * d.element_bytes;
       for (const TileCode::Dense& d : code_.dense_stores) cells_[d.cell] += n * d.element_bytes;
       if (code_.producer_cell >= 0) cells_[code_.producer_cell] += n * code_.compute_bytes;
@@ -66,7 +86,7 @@ class TileRun {
 
   // A block of `rows` along block_axis and `length` along the last axis, whose first element is `index`.
   void block(int64_t index, int64_t rows, int64_t length) {
-    index_ = index;
+    set_position(index);
     rows_ = rows;
     run_steps(rows * length, length);
     rows_ = 0;
@@ -110,9 +130,8 @@ class TileRun {
 
   // How many of the next `length` elements the next tile takes.
   int64_t piece(int64_t length) const {
-    if (code_.row_cut == 0) return std::min(length, code_.tile_size);
-    const int64_t row_left = code_.row_cut - index_ % code_.row_cut;
-    const int64_t left = std::min(length, row_left);
+    if (!code_.cut_rows) return std::min(length, code_.tile_size);
+    const int64_t left = std::min(length, code_.space[code_.rank - 1] - at_[code_.rank - 1]);
     if (left <= code_.tile_size) return left;
     // Tiles of a row are of about one size, in whole cache lines.
     constexpr int64_t kLine = 64;
@@ -158,10 +177,8 @@ class TileRun {
   void load(const TileCode::Strided& s, int64_t n, int64_t length) {
     char* array = static_cast<char*>(values_[s.value]);
     if (s.may_point) {
-      int64_t at[kMaxRank];
-      const int64_t offset = position(s, at);
-      if (n <= code_.space[code_.rank - 1] - at[code_.rank - 1]) {
-        cells_[s.cell] = array + (offset << s.size_log2);
+      if (n <= code_.space[code_.rank - 1] - at_[code_.rank - 1]) {
+        cells_[s.cell] = array + (offset_of(s, at_) << s.size_log2);
         return;
       }
       cells_[s.cell] = cells_[s.slot];
@@ -193,25 +210,37 @@ class TileRun {
     fn(cells_, operands, n);
   }
 
-  // Splits index_ into a place on each axis; returns where the array has that element.
-  int64_t position(const TileCode::Strided& s, int64_t (&at)[kMaxRank]) const {
-    int64_t rest = index_, offset = s.offset;
+  // The place of the next element on each axis; only strided arrays ask for it.
+  void set_position(int64_t index) {
+    if (code_.strided.empty()) return;
     for (int axis = code_.rank - 1; axis > 0; --axis) {
-      const int64_t next = rest / code_.space[axis];
-      at[axis] = rest - next * code_.space[axis];
-      offset += at[axis] * s.strides[axis];
-      rest = next;
+      const int64_t next = index / code_.space[axis];
+      at_[axis] = index - next * code_.space[axis];
+      index = next;
     }
-    at[0] = rest;
-    return offset + rest * s.strides[0];
+    at_[0] = index;
+  }
+  void move_position(int64_t n) {
+    if (code_.strided.empty()) return;
+    at_[code_.rank - 1] += n;
+    for (int axis = code_.rank - 1; axis > 0 && at_[axis] >= code_.space[axis]; --axis) {
+      const int64_t carry = at_[axis] / code_.space[axis];
+      at_[axis] -= carry * code_.space[axis];
+      at_[axis - 1] += carry;
+    }
+  }
+  int64_t offset_of(const TileCode::Strided& s, const std::array<int64_t, kMaxRank>& at) const {
+    int64_t offset = s.offset;
+    for (int axis = 0; axis < code_.rank; ++axis) offset += at[axis] * s.strides[axis];
+    return offset;
   }
 
   // Calls visit(where in the array, elements before, rectangle) for the rectangles that make up the tile; from_row and from_column
   // are the array's strides.
   template <class Visit>
   void walk(const TileCode::Strided& s, int64_t n, int64_t length, Visit&& visit) const {
-    int64_t at[kMaxRank];
-    int64_t offset = position(s, at);
+    std::array<int64_t, kMaxRank> at = at_;
+    int64_t offset = offset_of(s, at);
     const int inner = code_.rank - 1;
     if (rows_ > 0) {
       visit(offset, 0, {.rows = rows_, .columns = length, .from_row = s.strides[code_.block_axis], .from_column = s.strides[inner],
@@ -235,8 +264,7 @@ class TileRun {
         at[axis] = 0;
         ++at[axis - 1];
       }
-      offset = s.offset;
-      for (int axis = 0; axis <= inner; ++axis) offset += at[axis] * s.strides[axis];
+      offset = offset_of(s, at);
     }
   }
 
@@ -244,7 +272,7 @@ class TileRun {
   void* const* values_;
   const TileMoveKernels& move_;
   char** cells_ = nullptr;
-  int64_t index_ = 0;
+  std::array<int64_t, kMaxRank> at_{};
   int64_t rows_ = 0;  // of a block; 0: the tile is a run of elements
   uint64_t streamed_ = 0;
 };
@@ -327,6 +355,10 @@ void TileKernel::run_rows(void* const* values, const ScalarValue* scalars, const
   TileRun run(*code_, values, scalars, rows.length);
   const char* producer = static_cast<const char*>(rows.producer);
   for (int64_t row = 0; row < rows.rows; ++row) {
+    if (row > 0 && run.seek_next_row(rows)) {
+      run.run_next_row(rows.length);
+      continue;
+    }
     run.seek(rows.index + row * rows.index_stride, producer + row * rows.producer_stride * code_->compute_bytes);
     run.advance(rows.length, false);
   }

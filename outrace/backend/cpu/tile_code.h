@@ -60,7 +60,8 @@ struct TileCode {
   // The space without axes of size 1, neighbours merged where every array walks them in one go. At least one axis.
   int rank = 1;
   std::array<int64_t, kMaxRank> space{};
-  int64_t row_cut = 0;  // tiles do not cross multiples of it; 0: they may
+  bool loads_may_point = true;  // every row of `strided` does
+  bool cut_rows = false;   // no tile crosses the end of a row of the last axis
   int block_axis = -1;  // >= 0: some load is a transpose with stride 1 along this axis, and run_all goes by blocks
 
   // Cells 0 .. scratch_cells.size() - 1 lie in the scratch at these offsets, the next ones point to constants; then the others.

@@ -214,8 +214,7 @@ class TileCompiler {
     const bool may_point = convert == nullptr && code_->block_axis < 0 && merged_strides(load.view)[inner] == 1 && !g_.escapes[reg];
     if (may_point) {
       place_of_[reg] = places_.add({.kind = Kind::array, .constant = 0, .behind = slot});
-      const int64_t row = code_->space[inner];
-      if (row >= kShortestCutRow && (code_->row_cut == 0 || row < code_->row_cut)) code_->row_cut = row;
+      if (code_->space[inner] >= kShortestCutRow) code_->cut_rows = true;
     }
     add_strided(TileCode::Step::Kind::load, load.view, load.dtype, convert, place_of_[reg], slot, may_point);
   }
@@ -229,6 +228,7 @@ class TileCompiler {
     code_->strided.push_back({.cell = static_cast<int16_t>(cell), .slot = static_cast<int16_t>(slot), .value = view.value,
                               .size_log2 = std::countr_zero(static_cast<uint64_t>(size_of(dtype))), .convert = convert,
                               .may_point = may_point, .offset = view.offset, .strides = merged_strides(view)});
+    code_->loads_may_point &= may_point;
     if (convert != nullptr && code_->staging_cell < 0) code_->staging_cell = static_cast<int16_t>(places_.add({.kind = Kind::staging}));
   }
 

@@ -142,23 +142,37 @@ void copy_row(U* to, int64_t to_step, const U* from, int64_t from_step, int64_t 
   }
 }
 
+// from_row and to_column are 1. All lines of `from` are asked for before the first is used; then column by column, so that each is
+// used up at once: the columns may all fall into one set of L1.
+void transpose(uint32_t* to, const uint32_t* from, const TileRectangle& r) {
+  constexpr int64_t kLine = 64 / sizeof(uint32_t);
+  for (int64_t column = 0; column < r.columns; ++column)
+    for (int64_t row = 0; row < r.rows; row += kLine) hwy::Prefetch(from + row + column * r.from_column);
+  const int64_t rows = r.rows & ~int64_t{3}, columns = r.columns & ~int64_t{3};
+  for (int64_t column = 0; column < columns; column += 4)
+    for (int64_t row = 0; row < rows; row += 4)
+      transpose_4x4(to + row * r.to_row + column, r.to_row, from + row + column * r.from_column, r.from_column);
+  for (int64_t row = 0; row < r.rows; ++row)
+    for (int64_t column = row < rows ? columns : 0; column < r.columns; ++column)
+      to[row * r.to_row + column] = from[row + column * r.from_column];
+}
+
 template <class U>
 void copy_rectangle(char* to_bytes, const char* from_bytes, const TileRectangle& r) {
   U* to = reinterpret_cast<U*>(to_bytes);
   const U* from = reinterpret_cast<const U*>(from_bytes);
-  int64_t row = 0;
   if constexpr (sizeof(U) == 4) {
-    if (r.from_row == 1 && r.to_column == 1 && r.from_column != 0) {
-      for (; row + 4 <= r.rows; row += 4) {
-        int64_t column = 0;
-        for (; column + 4 <= r.columns; column += 4)
-          transpose_4x4(to + row * r.to_row + column, r.to_row, from + row + column * r.from_column, r.from_column);
-        for (; column < r.columns; ++column)
-          for (int64_t k = row; k < row + 4; ++k) to[k * r.to_row + column] = from[k + column * r.from_column];
-      }
-    }
+    if (r.from_row == 1 && r.to_column == 1 && r.from_column > 1) return transpose(to, from, r);
   }
-  for (; row < r.rows; ++row) copy_row(to + row * r.to_row, r.to_column, from + row * r.from_row, r.from_column, r.columns);
+  if (r.from_row == 0 && r.to_column == 1 && r.to_row == r.columns) {  // one row again and again, one behind the other
+    copy_row(to, 1, from, r.from_column, r.columns);
+    const int64_t all = r.rows * r.columns;
+    for (int64_t done = r.columns; done < all; done *= 2)
+      std::memcpy(to + done, to, static_cast<size_t>(done < all - done ? done : all - done) * sizeof(U));
+    return;
+  }
+  for (int64_t row = 0; row < r.rows; ++row)
+    copy_row(to + row * r.to_row, r.to_column, from + row * r.from_row, r.from_column, r.columns);
 }
 
 void stream(char* to, const char* from, int64_t bytes) {
