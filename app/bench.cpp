@@ -38,6 +38,7 @@ constexpr double kMeasuredMs = 1000;      // sampling goes on till then or till 
 constexpr int64_t kWarmUpSteps = 3;       // at least; programs are made in the first two
 constexpr double kWarmUpMs = 200;         // at least; processors raise their clock in that time
 constexpr int64_t kProfiledSteps = 50;
+constexpr size_t kLabelColumns = 36;
 
 struct BenchOptions {
   std::string workload, dtype = "f32";
@@ -156,12 +157,20 @@ Roof roof_of(DType dtype) {
   return {dtype == DType::f64 ? peak.gflops_f64 : peak.gflops_f32, peak.gb_per_s_copy};
 }
 
+// Fused calls have long names: "matmul+sub+mul+add+mul and 9 more".
+std::string shortened(const std::string& label) {
+  if (label.size() <= kLabelColumns) return label;
+  const size_t end = label.rfind('+', kLabelColumns - std::string_view(" and 9 more").size());
+  if (end == std::string::npos) return label;
+  return fmt::format("{} and {} more", label.substr(0, end), std::ranges::count(label.substr(end), '+'));
+}
+
 std::string profile_text(const std::vector<ProfileRow>& rows, const Roof& roof) {
   double total = 0;
   for (const ProfileRow& r : rows) total += r.us;
   Table table({"call", "kernel", "calls\na step", "us\na step", "share\nof time", "GFLOP/s", "GB/s", "share\nof roof"});
   for (const ProfileRow& r : rows)
-    table.add({r.label, r.kernel, significant(r.calls, 1), significant(r.us), percent(r.us / total), significant(r.gflops()),
+    table.add({shortened(r.label), r.kernel, significant(r.calls, 1), significant(r.us), percent(r.us / total), significant(r.gflops()),
                significant(r.gb_per_s()), percent(roof.share(r))});
   return "\n" + table.str(out_width()) +
          fmt::format("Calls: {} us a step. Roof: {:.0f} GFLOP/s and {:.1f} GB/s, measured now; above 100 % the data came from caches.\n",
@@ -213,8 +222,8 @@ int bench(const Common& common, const BenchOptions& options) {
     out(json.dump() + "\n");
   } else {
     const double gflops = workload.sizes.flops() / ms * 1e-6;
-    out(fmt::format("{} {} ({} loop, {}, {} threads): {} ms a step, best of {} samples of {} steps\n", bold(workload.name),
-                    options.dtype, name_of(options.loop), outrace::name_of(active_isa()), num_threads(), significant(ms, 4),
+    out(fmt::format("{} {} ({} loop, {}, {}): {} ms a step, best of {} samples of {} steps\n", bold(workload.name),
+                    options.dtype, name_of(options.loop), outrace::name_of(active_isa()), counted(num_threads(), "thread"), significant(ms, 4),
                     timing.samples.size(), kStepsASample));
     out(fmt::format("{:.0f} samples/s, {} GFLOP/s ({} of the measured peak), loss {:.4f} at first, {:.4f} at last\n",
                     static_cast<double>(workload.sizes.batch) / ms * 1e3, significant(gflops),

@@ -21,6 +21,7 @@
 namespace outrace::app {
 namespace {
 
+constexpr const char* kCommonGroup = "Of every command";
 constexpr const char* kFooter =
     "Alone, `outrace` is `outrace race`. `outrace COMMAND --help` explains a command.\n\n"
     "Examples:\n"
@@ -74,7 +75,7 @@ int run(int argc, char** argv) {
   Command command;
   CLI::App app("Trains neural networks and shows how much faster each processor of this machine is, and why.", "outrace");
   app.footer(kFooter);
-  app.set_version_flag("--version", fmt::format("outrace {}", kVersion));
+  app.set_version_flag("--version", fmt::format("outrace {}", kVersion), "Print the version and exit")->group(kCommonGroup);
   app.require_subcommand(1);
   add_race(app, command);
   add_devices(app, command);
@@ -104,19 +105,20 @@ int run(int argc, char** argv) {
 }  // namespace
 
 void add_common(CLI::App& app, Common& common) {
-  app.add_flag("--json", common.json, "Print one JSON object instead of text")->group("Of every command");
-  app.add_flag("-q,--quiet", common.quiet, "Print the result and errors only")->group("Of every command");
+  app.get_help_ptr()->group(kCommonGroup);
+  app.add_flag("--json", common.json, "Print one JSON object instead of text")->group(kCommonGroup);
+  app.add_flag("-q,--quiet", common.quiet, "Print the result and errors only")->group(kCommonGroup);
   app.add_option("--isa", common.isa, "Use kernels for this instruction set: avx2, avx512")
       ->type_name("NAME")
-      ->group("Of every command");
+      ->group(kCommonGroup);
   app.add_option("--threads", common.threads, "Use this many threads (default: the usable cores)")
       ->check(CLI::Range(1, 1024).description(""))
       ->type_name("N")
-      ->group("Of every command");
+      ->group(kCommonGroup);
   app.add_option("--debug", common.debug, "Say what the engine does: 1 new programs, 2 choices, 3 every kernel")
       ->check(CLI::Range(0, 3).description(""))
       ->type_name("LEVEL")
-      ->group("Of every command");
+      ->group(kCommonGroup);
 }
 
 }  // namespace outrace::app

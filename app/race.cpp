@@ -69,12 +69,16 @@ std::string table_text(const std::vector<Row>& rows, const RaceOptions& options)
                fmt::format("{:.4f}", r.result.first_loss), fmt::format("{:.4f}", r.result.last_loss),
                r.result.digits_accuracy ? percent(*r.result.digits_accuracy, 1) : "-"});
   const Sizes& s = options.sizes;
-  std::string text = fmt::format("\n{}-{}-{}, batch {}, Adam, f32, {} threads, {}\n", s.inputs, s.hidden, s.outputs, s.batch,
-                                 num_threads(), name_of(active_isa()));
+  std::string text = fmt::format("{}-{}-{}, batch {}, Adam, f32, {}, {}\n", s.inputs, s.hidden, s.outputs, s.batch,
+                                 counted(num_threads(), "thread"), name_of(active_isa()));
   text += table.str(out_width());
   const Timing& timing = rows[0].result.timing;
-  text += fmt::format("ms a step: best of {} samples of {} steps; the first {} steps, {} ms, are warm-up and not in it.\n",
-                      timing.samples.size(), timing.steps_a_sample, kRaceWarmUp, significant(rows[0].result.warm_up_ms));
+  text += fmt::format("ms a step: best of {} of {}", counted(std::ssize(timing.samples), "sample"),
+                      counted(timing.steps_a_sample, "step"));
+  if (rows[0].result.warm_up_ms > 0)
+    text += fmt::format("; the first {} steps, {} ms, are warm-up and not in it", kRaceWarmUp,
+                        significant(rows[0].result.warm_up_ms));
+  text += ".\n";
   text += "peak: each device's own, measured now";
   text += options.no_digits ? ".\n" : "; digits: share of those held out that it read right.\n";
   return text;
@@ -140,6 +144,7 @@ int race(const Common& common, const RaceOptions& options) {
   if (results.empty()) return kFailed;
 
   const std::vector<Row> rows = compare(results, options.sizes);
+  if (prints) out("\n");
   out(common.json ? json_text(rows, options) : table_text(rows, options));
   if (stop_signal() == 0) remark_missing(devices.size());
   for (const Result& r : results)

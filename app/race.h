@@ -17,7 +17,7 @@ struct RaceOptions {
   uint64_t seed = 1;
   std::vector<std::string> device_names;
   bool no_digits = false;
-  int64_t epochs = 30;
+  int64_t epochs = 60;
   double at_least = 0;  // digits accuracy that must be reached
   std::string sweep;    // "width", "batch" or empty
 };

@@ -81,17 +81,18 @@ StepCost cost_of(const std::vector<Point>& points) {
 std::string conclusion(const std::vector<Point>& points, const std::string& what) {
   const Point &small = points.front(), &large = points.back();
   const StepCost cost = cost_of(points);
-  std::string text = fmt::format(
-      "{}: from {} {} down to {} the arithmetic shrinks {}-fold, the time {}-fold. A step costs {} ms however small it is, "
-      "and {} ms for each GFLOP.",
-      small.device.str(), what, large.size, small.size, significant(large.sizes.flops() / small.sizes.flops(), 2),
-      significant(large.ms / small.ms, 2), significant(cost.fixed_ms, 2), significant(cost.ms_per_flop * 1e9, 2));
+  std::string text = fmt::format("{}: from {} {} down to {} the arithmetic shrinks {}-fold, the time {}-fold.",
+                                 small.device.str(), what, large.size, small.size,
+                                 significant(large.sizes.flops() / small.sizes.flops(), 2), significant(large.ms / small.ms, 2));
+  if (cost.fixed_ms == 0) return text + " No cost shows that is there however small the network is.";
+  text += fmt::format(" A step costs {} ms however small it is, and {} ms for each GFLOP.", significant(cost.fixed_ms, 2),
+                      significant(cost.ms_per_flop * 1e9, 2));
   const double smallest_share = cost.fixed_share(small.sizes.flops());
   const Point* limit = nullptr;  // the largest size whose time is mostly fixed
   for (const Point& p : points)
     if (cost.fixed_share(p.sizes.flops()) >= kMuch) limit = &p;
   if (limit == nullptr)
-    return text + fmt::format(" That fixed part is {} of the time at {} {}: no size here is too small to gain.",
+    return text + fmt::format(" That fixed part is {} of the time at {} {}: down to there, less arithmetic saves time.",
                               percent(smallest_share), what, small.size);
   text += fmt::format(" At {} {}", what, limit->size);
   if (limit->size != small.size) text += " and below";
@@ -172,8 +173,8 @@ std::string text_of(const Sweep& sweep, const RaceOptions& options) {
   const Sizes& s = options.sizes;
   const std::string fixed = sweep.what == "width" ? fmt::format("{}-width-{}, batch {}", s.inputs, s.outputs, s.batch)
                                                   : fmt::format("{}-{}-{}", s.inputs, s.hidden, s.outputs);
-  std::string text = fmt::format("{}, Adam, f32, {} threads, {}; ms a step: best of {} samples after warm-up\n", fixed,
-                                 num_threads(), name_of(active_isa()), kSamples);
+  std::string text = fmt::format("{}, Adam, f32, {}, {}; ms a step: best of {} samples after warm-up\n", fixed,
+                                 counted(num_threads(), "thread"), name_of(active_isa()), kSamples);
   text += table.str(out_width());
   const int columns = out_width() > 0 ? std::min(out_width(), 120) : 100;
   for (const std::string& sentence : sweep.conclusions()) text += wrapped(sentence, static_cast<size_t>(columns));

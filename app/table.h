@@ -1,5 +1,6 @@
 // An aligned table, and numbers as people read them.
 #pragma once
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,7 @@ class Table {
 
 // With at least `digits` significant digits and no exponent: 0.0106, 0.812, 12.3, 78800. Not finite: "-".
 std::string significant(double value, int digits = 3);
+std::string counted(int64_t count, const char* noun);  // "1 sample", "7 samples"
 std::string percent(double share, int decimals = 0);  // "71 %"
 std::string binary_bytes(double bytes);               // "32 KiB"
 

@@ -28,7 +28,7 @@ double evaluate(nn::Module& model, data::DataLoader& loader) {
 
 int main() {
   const Device device("cpu");
-  const int epochs = 30;
+  const int epochs = 60;
   manual_seed(1);
 
   const Digits& digits = load_digits();
@@ -51,7 +51,7 @@ int main() {
       loss.backward();
       optimizer.step();
     }
-    if (epoch % 5 == 4)
+    if (epoch % 10 == 9)
       std::printf("Epoch [%d/%d], Loss: %.4f, Accuracy: %.2f %%\n", epoch + 1, epochs, loss.item(),
                   100 * evaluate(model, test_set));
   }

@@ -1,4 +1,5 @@
-// Reductions against sums in long double with computed tolerances, and that nothing but shape, type and instruction set changes bits.
+// Reductions against sums in long double with computed tolerances, and that nothing but shape, type and instruction set
+// changes bits.
 #include "outrace/backend/cpu/reduce.h"
 
 #include <gtest/gtest.h>
@@ -33,10 +34,12 @@ struct Threads {
 template <class T>
 constexpr double kUnit = std::is_floating_point_v<T> ? static_cast<double>(std::numeric_limits<T>::epsilon()) / 2 : 0;
 
-// What a result may be off: each of its elements takes part in at most `depth` roundings of sums no larger than the sum of magnitudes.
-// In reduce.cpp: a block's 64 additions (f64, AVX2), 32 rows, and one a level of the pairwise trees and of the lanes.
+// What a result may be off: each of its elements takes part in at most `depth` roundings of sums no larger than the sum
+// of magnitudes. In reduce.cpp: a block's 64 additions (f64, AVX2), 32 rows, and one a level of the pairwise trees and
+// of the lanes.
 double tolerance(double unit, int64_t elements, double magnitudes) {
-  const double depth = std::min<double>(static_cast<double>(elements), 128 + 2 * std::bit_width(static_cast<uint64_t>(elements)));
+  const double depth =
+      std::min<double>(static_cast<double>(elements), 128 + 2 * std::bit_width(static_cast<uint64_t>(elements)));
   return 1.01 * depth * unit * magnitudes;
 }
 
@@ -71,8 +74,10 @@ Reference reference(ReduceKind kind, const Shape& space, int64_t axes, const std
     }
     const long double v = static_cast<long double>(x[i]);
     auto& sum = r.value[out];
-    if (kind != ReduceKind::max) sum += v;
-    else if (std::isnan(v) || v > sum) sum = std::isnan(sum) ? sum : v;
+    if (kind != ReduceKind::max)
+      sum += v;
+    else if (std::isnan(v) || v > sum)
+      sum = std::isnan(sum) ? sum : v;
     r.magnitudes[out] += std::fabs(v);
   }
   if (kind == ReduceKind::mean)
@@ -87,7 +92,8 @@ template <class T>
 std::vector<T> numbers(int64_t count, uint64_t seed) {
   Dice dice{seed};
   std::vector<T> out(static_cast<size_t>(count));
-  for (auto& v : out) v = std::is_integral_v<T> ? static_cast<T>(dice.below(2001) - 1000) : static_cast<T>(dice.uniform(-1, 1.5));
+  for (auto& v : out)
+    v = std::is_integral_v<T> ? static_cast<T>(dice.below(2001) - 1000) : static_cast<T>(dice.uniform(-1, 1.5));
   return out;
 }
 
@@ -127,8 +133,10 @@ void expect_right(ReduceKind kind, const Shape& space, int64_t axes) {
   const auto got = run<T>(dense_call<T>(kind, space, axes), x);
   for (size_t i = 0; i < got.size(); ++i) {
     const double off = std::fabs(static_cast<double>(static_cast<long double>(got[i]) - want.value[i]));
-    double allowed = kind == ReduceKind::max ? 0 : tolerance(kUnit<T>, want.elements, static_cast<double>(want.magnitudes[i]));
-    if (kind == ReduceKind::mean) allowed += 2 * kUnit<T> * static_cast<double>(want.magnitudes[i]);  // count and division
+    double allowed =
+        kind == ReduceKind::max ? 0 : tolerance(kUnit<T>, want.elements, static_cast<double>(want.magnitudes[i]));
+    if (kind == ReduceKind::mean)
+      allowed += 2 * kUnit<T> * static_cast<double>(want.magnitudes[i]);  // count and division
     if (want.elements == 0 && kind == ReduceKind::mean) {
       EXPECT_TRUE(std::isnan(static_cast<double>(got[i])));
     } else {
@@ -147,9 +155,27 @@ void expect_all_right(const Shape& space) {
 }
 
 TEST_P(Reduce, all_sets_of_axes) {
-  for (const Shape& space : {Shape{}, Shape{1}, Shape{7}, Shape{0}, Shape{3, 0}, Shape{0, 3}, Shape{2, 0, 3}, Shape{1, 1, 1}, Shape{5, 1, 3},
-                             Shape{2, 3, 4}, Shape{3, 1, 1, 5}, Shape{2, 3, 4, 5}, Shape{33, 2, 17}, Shape{40, 3}, Shape{3, 65, 3},
-                             Shape{2, 2, 2, 2, 2}, Shape{3, 2, 5, 1, 4, 3}, Shape{9, 8, 7, 6}, Shape{1025, 2}, Shape{2, 1025}, Shape{70, 1030}}) {
+  for (const Shape& space : {Shape{},
+                             Shape{1},
+                             Shape{7},
+                             Shape{0},
+                             Shape{3, 0},
+                             Shape{0, 3},
+                             Shape{2, 0, 3},
+                             Shape{1, 1, 1},
+                             Shape{5, 1, 3},
+                             Shape{2, 3, 4},
+                             Shape{3, 1, 1, 5},
+                             Shape{2, 3, 4, 5},
+                             Shape{33, 2, 17},
+                             Shape{40, 3},
+                             Shape{3, 65, 3},
+                             Shape{2, 2, 2, 2, 2},
+                             Shape{3, 2, 5, 1, 4, 3},
+                             Shape{9, 8, 7, 6},
+                             Shape{1025, 2},
+                             Shape{2, 1025},
+                             Shape{70, 1030}}) {
     expect_all_right<float>(space);
     expect_all_right<double>(space);
     expect_all_right<int64_t>(space);
@@ -167,8 +193,9 @@ TEST_P(Reduce, every_length) {
 }
 
 // Shapes that are cut in every way there is: depth, rows, strips, outer indices, folded rows, several groups of axes.
-const Shape kCutShapes[] = {{300001},     {64, 512},   {64, 10},      {50001, 3},      {200003, 2},      {3, 5003, 7},  {40, 6, 50, 3},
-                            {100, 64, 3}, {2, 3, 70001}, {4097, 301}, {37, 4099}, {1000, 64, 2}, {3, 100, 1500}, {6, 5, 4, 3, 70}, {5000, 4, 8}};
+const Shape kCutShapes[] = {{300001},     {64, 512},      {64, 10},       {50001, 3},       {200003, 2},
+                            {3, 5003, 7}, {40, 6, 50, 3}, {100, 64, 3},   {2, 3, 70001},    {4097, 301},
+                            {37, 4099},   {1000, 64, 2},  {3, 100, 1500}, {6, 5, 4, 3, 70}, {5000, 4, 8}};
 
 TEST_P(Reduce, threads_and_fusion_change_no_bit) {
   for (const Shape& space : kCutShapes) {
@@ -348,7 +375,8 @@ TEST_P(Reduce, integers_are_summed_in_i64) {
   call.input = DType::boolean;
   EXPECT_EQ(run<int64_t>(call, truths)[0], truth_sum);
   const std::vector<int64_t> extremes{std::numeric_limits<int64_t>::min(), -5, std::numeric_limits<int64_t>::max(), 2};
-  EXPECT_EQ(run<int64_t>(dense_call<int64_t>(ReduceKind::max, {4}, 1), extremes)[0], std::numeric_limits<int64_t>::max());
+  EXPECT_EQ(run<int64_t>(dense_call<int64_t>(ReduceKind::max, {4}, 1), extremes)[0],
+            std::numeric_limits<int64_t>::max());
 }
 
 // ---- named cases ----
@@ -363,9 +391,15 @@ TEST_P(Reduce, p051_a_mean_of_many_ones_does_not_stall) {
 }
 
 TEST_P(Reduce, p052_a_mean_of_f16_does_not_overflow) {
-  EXPECT_EQ(static_cast<float>(run<f16>(dense_call<f16>(ReduceKind::mean, {3}, 1), std::vector<f16>(3, f16(40000.0f)))[0]), 40000.0f);
-  EXPECT_EQ(static_cast<float>(run<f16>(dense_call<f16>(ReduceKind::sum, {3}, 1), std::vector<f16>(3, f16(40000.0f)))[0]), INFINITY);
-  EXPECT_EQ(static_cast<float>(run<f16>(dense_call<f16>(ReduceKind::mean, {70000}, 1), std::vector<f16>(70000, f16(1.0f)))[0]), 1.0f);
+  EXPECT_EQ(
+      static_cast<float>(run<f16>(dense_call<f16>(ReduceKind::mean, {3}, 1), std::vector<f16>(3, f16(40000.0f)))[0]),
+      40000.0f);
+  EXPECT_EQ(
+      static_cast<float>(run<f16>(dense_call<f16>(ReduceKind::sum, {3}, 1), std::vector<f16>(3, f16(40000.0f)))[0]),
+      INFINITY);
+  EXPECT_EQ(static_cast<float>(
+                run<f16>(dense_call<f16>(ReduceKind::mean, {70000}, 1), std::vector<f16>(70000, f16(1.0f)))[0]),
+            1.0f);
 }
 
 TEST_P(Reduce, a_sum_of_1e8_numbers_stays_right) {

@@ -40,8 +40,10 @@ double as_double(f16 v) { return static_cast<double>(static_cast<float>(v)); }
 
 template <class T>
 T from_double(double v) {
-  if constexpr (std::is_floating_point_v<T>) return static_cast<T>(v);
-  else return T(static_cast<float>(v));
+  if constexpr (std::is_floating_point_v<T>)
+    return static_cast<T>(v);
+  else
+    return T(static_cast<float>(v));
 }
 
 template <class T>
@@ -129,13 +131,16 @@ struct RowReference {
       sum += std::exp(as_double(x[i]) - max);
       weighted += error(as_double(x[i])) * std::exp(as_double(x[i]) - max);
     }
-    // A lane takes part in at most 32 + 6 additions of positive numbers a block (64 + 5 in f64), blocks are added in double.
+    // A lane takes part in at most 32 + 6 additions of positive numbers a block (64 + 5 in f64), blocks are added in
+    // double.
     sum_error = static_cast<double>(weighted / sum) + 72 * kUnit<T> + static_cast<double>(columns) / 1024 * 0x1p-53;
   }
   // Of e^(v - max): the difference is rounded, and exp is right to two units.
   double error(double v) const { return kUnit<T> * (std::fabs(v - static_cast<double>(max)) + 4); }
   long double softmax(double v) const { return std::exp(v - max) / sum; }
-  double softmax_error(double v) const { return 1.01 * (error(v) + sum_error + 3 * kUnit<T>)*static_cast<double>(softmax(v)); }
+  double softmax_error(double v) const {
+    return 1.01 * (error(v) + sum_error + 3 * kUnit<T>)*static_cast<double>(softmax(v));
+  }
   long double log_softmax(double v) const { return (v - max) - std::log(sum); }
   double log_softmax_error(double v) const {
     const double magnitudes = std::fabs(v - static_cast<double>(max)) + 3 * static_cast<double>(std::log(sum));
@@ -148,7 +153,8 @@ void expect_near(double got, long double want, double error, const std::string& 
   const double off = std::fabs(static_cast<double>(got - want));
   const double stored = kStored<T> > kUnit<T> ? kStored<T> * (static_cast<double>(std::fabs(want)) + error) : 0;
   // Rounding to f16 is absolute below 2^-14.
-  ASSERT_LE(off, error + stored + (std::is_same_v<T, f16> ? 0x1p-25 : kSmall<T>)) << where << ": " << got << " for " << static_cast<double>(want);
+  ASSERT_LE(off, error + stored + (std::is_same_v<T, f16> ? 0x1p-25 : kSmall<T>))
+      << where << ": " << got << " for " << static_cast<double>(want);
 }
 
 template <class T>
@@ -162,8 +168,8 @@ void expect_rows_right(int64_t rows, int64_t columns, double spread) {
   for (int64_t r = 0; r < rows; ++r) {
     const RowReference<T> row(x.data() + r * columns, columns);
     for (int64_t i = 0; i < columns; ++i) {
-      const std::string where = "row " + std::to_string(r) + " of " + std::to_string(rows) + ", column " + std::to_string(i) + " of " +
-                                std::to_string(columns);
+      const std::string where = "row " + std::to_string(r) + " of " + std::to_string(rows) + ", column " +
+                                std::to_string(i) + " of " + std::to_string(columns);
       const int64_t at = r * columns + i;
       const double v = as_double(x[at]), scale = as_double(g[r]);
       const bool target = targets[r] == i;
@@ -237,9 +243,10 @@ TEST_P(Rows, means_and_sums) {
   for (const double v : losses) sum += v;
   // Two roundings a row at most, of sums no larger than the whole; positive terms.
   const double error = 2 * 1000 * 0x1p-53 * static_cast<double>(sum);
-  EXPECT_NEAR(loss_of(call_of<double>(rows, columns, Reduction::sum, 4), x, targets)[0], static_cast<double>(sum), error);
-  EXPECT_NEAR(loss_of(call_of<double>(rows, columns, Reduction::mean, 4), x, targets)[0], static_cast<double>(sum / kept),
-              error / static_cast<double>(kept));
+  EXPECT_NEAR(loss_of(call_of<double>(rows, columns, Reduction::sum, 4), x, targets)[0], static_cast<double>(sum),
+              error);
+  EXPECT_NEAR(loss_of(call_of<double>(rows, columns, Reduction::mean, 4), x, targets)[0],
+              static_cast<double>(sum / kept), error / static_cast<double>(kept));
   const std::vector<double> g{-1.5}, all(rows, -1.5), shared(rows, -1.5 / static_cast<double>(kept));
   const auto none = [&](const std::vector<double>& scales) {
     return grad_of(call_of<double>(rows, columns, Reduction::none, 4), x, targets, scales);
@@ -336,8 +343,10 @@ TEST_P(Rows, p005_all_targets_ignored) {
   for (const Reduction reduction : {Reduction::none, Reduction::sum, Reduction::mean}) {
     const auto call = call_of<float>(1, 3, reduction, -1);
     const float loss = loss_of<float>(call, x, {-1})[0];
-    if (reduction == Reduction::mean) EXPECT_TRUE(std::isnan(loss));
-    else EXPECT_EQ(loss, 0);
+    if (reduction == Reduction::mean)
+      EXPECT_TRUE(std::isnan(loss));
+    else
+      EXPECT_EQ(loss, 0);
     EXPECT_EQ(grad_of<float>(call, x, {-1}, {1.0f}), (std::vector<float>{0, 0, 0}));
     EXPECT_EQ(grad_of<float>(call, x, {-1}, {std::numeric_limits<float>::quiet_NaN()}), (std::vector<float>{0, 0, 0}));
     EXPECT_EQ(grad_of<float>(call, as<float>({kNan, kInf, 0}), {-1}, {1.0f}), (std::vector<float>{0, 0, 0}));
@@ -347,7 +356,8 @@ TEST_P(Rows, p005_all_targets_ignored) {
 TEST_P(Rows, p006_a_target_out_of_range) {
   const int64_t rows = 3000;
   const auto x = numbers<float>(rows * 2, 1, 1);
-  for (const int64_t wrong : {int64_t{2}, int64_t{-1}, std::numeric_limits<int64_t>::max(), std::numeric_limits<int64_t>::min()}) {
+  for (const int64_t wrong :
+       {int64_t{2}, int64_t{-1}, std::numeric_limits<int64_t>::max(), std::numeric_limits<int64_t>::min()}) {
     for (const int64_t at : {int64_t{0}, int64_t{1700}, rows - 1}) {
       auto targets = classes(rows, 2, 3);
       targets[at] = wrong;
@@ -361,7 +371,8 @@ TEST_P(Rows, p006_a_target_out_of_range) {
       } catch (const Error& e) {
         EXPECT_EQ(e.kind(), ErrorKind::value);
         const std::string text = e.what();
-        for (const std::string& part : {std::string("[cross_entropy]"), std::to_string(wrong), "target " + std::to_string(at), std::string("2 classes")})
+        for (const std::string& part : {std::string("[cross_entropy]"), std::to_string(wrong),
+                                        "target " + std::to_string(at), std::string("2 classes")})
           EXPECT_NE(text.find(part), std::string::npos) << text << " lacks " << part;
       }
       EXPECT_THROW(cross_entropy_grad(call, x.data(), targets.data(), &g, gradient.data()), Error);
@@ -398,9 +409,12 @@ TEST_P(Rows, p008_ignore_index_that_is_a_class) {
 TEST_P(Rows, p011_the_gradient_knows_the_reduction) {
   const std::vector<float> x(4, 0.0f);
   const std::vector<int64_t> targets{0, 1};
-  EXPECT_EQ(grad_of<float>(call_of<float>(2, 2, Reduction::sum), x, targets, {1.0f}), (std::vector<float>{-.5f, .5f, .5f, -.5f}));
-  EXPECT_EQ(grad_of<float>(call_of<float>(2, 2, Reduction::mean), x, targets, {1.0f}), (std::vector<float>{-.25f, .25f, .25f, -.25f}));
-  EXPECT_EQ(grad_of<float>(call_of<float>(2, 2, Reduction::none), x, targets, {1.0f, 3.0f}), (std::vector<float>{-.5f, .5f, 1.5f, -1.5f}));
+  EXPECT_EQ(grad_of<float>(call_of<float>(2, 2, Reduction::sum), x, targets, {1.0f}),
+            (std::vector<float>{-.5f, .5f, .5f, -.5f}));
+  EXPECT_EQ(grad_of<float>(call_of<float>(2, 2, Reduction::mean), x, targets, {1.0f}),
+            (std::vector<float>{-.25f, .25f, .25f, -.25f}));
+  EXPECT_EQ(grad_of<float>(call_of<float>(2, 2, Reduction::none), x, targets, {1.0f, 3.0f}),
+            (std::vector<float>{-.5f, .5f, 1.5f, -1.5f}));
   EXPECT_NEAR(loss_of(call_of<float>(2, 2, Reduction::none), x, targets)[1], std::log(2.0f), 1e-7);
 }
 
@@ -429,7 +443,8 @@ TEST_P(Rows, p014_infinities_and_nan) {
     const auto y = softmax_of(one, 1, columns);
     for (int64_t i = 0; i < columns; ++i) EXPECT_EQ(y[i], i == 1);
     EXPECT_EQ(log_softmax_of(one, 1, columns)[0], -std::numeric_limits<float>::infinity());
-    EXPECT_EQ(loss_of<float>(call_of<float>(1, columns, Reduction::mean), one, {0})[0], std::numeric_limits<float>::infinity());
+    EXPECT_EQ(loss_of<float>(call_of<float>(1, columns, Reduction::mean), one, {0})[0],
+              std::numeric_limits<float>::infinity());
     EXPECT_EQ(loss_of<float>(call_of<float>(1, columns, Reduction::mean), one, {1})[0], 0);
   }
 }

@@ -63,6 +63,10 @@ Tensor normal(const Shape& shape, double mean, double deviation, CreateOptions o
 }
 Tensor randint(int64_t low, int64_t high, const Shape& shape, CreateOptions o) {
   if (low >= high) fail(ErrorKind::value, "[randint] low must be below high; got ", low, " and ", high);
+  // Attributes are doubles: a bound that is none would move in silence.
+  for (int64_t v : {low, high})
+    if (std::abs(static_cast<double>(v)) >= 0x1p63 || static_cast<int64_t>(static_cast<double>(v)) != v)
+      fail(ErrorKind::value, "[randint] bounds beyond 2^53 must be multiples of a power of two that a double holds; got ", v);
   return random(Distribution::integer, static_cast<double>(low), static_cast<double>(high), shape, o);
 }
 

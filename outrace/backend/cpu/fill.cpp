@@ -1,3 +1,4 @@
+// Both are cut by elements of the result, so that each is written once, in order.
 #include "outrace/backend/cpu/fill.h"
 
 #include <algorithm>
@@ -16,7 +17,7 @@ namespace {
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-// A random number costs about 1 ns (uniform) to 3 (normal), so a task takes 15 us or more. A multiple of every block of Philox.
+// A random number costs 1 ns (uniform) to 3 (normal): a task takes 15 us or more. A multiple of every Philox block.
 constexpr int64_t kRandomTask = 16 * 1024;
 // Numbers drawn at once when they are converted afterwards: 2 or 4 KB, in L1.
 constexpr int64_t kRandomPiece = 512;
@@ -36,8 +37,10 @@ void draw(const RandomAttrs& attrs, RandomState state, int64_t begin, int64_t en
 template <class Drawn, class T>
 void store(const Drawn* from, T* to, int64_t count) {
   if constexpr (std::is_same_v<T, bf16> || std::is_same_v<T, f16>) {
-    if constexpr (std::is_same_v<Drawn, float>) return narrow_from_f32(dtype_of<T>(), from, to, count);
-    else for (int64_t i = 0; i < count; ++i) to[i] = T(static_cast<float>(from[i]));
+    if constexpr (std::is_same_v<Drawn, float>)
+      return narrow_from_f32(dtype_of<T>(), from, to, count);
+    else
+      for (int64_t i = 0; i < count; ++i) to[i] = T(static_cast<float>(from[i]));
   } else {
     for (int64_t i = 0; i < count; ++i) to[i] = static_cast<T>(from[i]);
   }
@@ -119,7 +122,8 @@ void pad_row(const Padding& p, const T* x, int64_t first, int64_t last, T* out) 
   if (x == nullptr || p.last_from == 0) {
     std::memset(out, 0, bytes(last - first));
   } else if (p.last_step == 1) {
-    const int64_t begin = std::clamp(p.last_start, first, last), end = std::clamp(p.last_start + p.last_from, first, last);
+    const int64_t begin = std::clamp(p.last_start, first, last);
+    const int64_t end = std::clamp(p.last_start + p.last_from, first, last);
     std::memset(out, 0, bytes(begin - first));
     if (end > begin) std::memcpy(out + (begin - first), x + (begin - p.last_start), bytes(end - begin));
     std::memset(out + (end - first), 0, bytes(last - end));
@@ -130,7 +134,8 @@ void pad_row(const Padding& p, const T* x, int64_t first, int64_t last, T* out) 
     const int64_t start = sign < 0 ? p.last_start + (p.last_from - 1) * p.last_step : p.last_start;
     const T* from = sign < 0 ? x + p.last_from - 1 : x;
     const int64_t begin = first > start ? ceil_div(first - start, step) : 0;
-    for (int64_t i = begin; i < p.last_from && start + i * step < last; ++i) out[start + i * step - first] = from[sign * i];
+    for (int64_t i = begin; i < p.last_from && start + i * step < last; ++i)
+      out[start + i * step - first] = from[sign * i];
   }
 }
 
@@ -159,14 +164,17 @@ void fill_random(const RandomAttrs& attrs, RandomState state, DType dtype, void*
     using T = decltype(zero);
     T* to = static_cast<T*>(out);
     if (integers) return fill_as<int64_t>(attrs, state, to, count);
-    if constexpr (std::is_same_v<T, double>) fill_as<double>(attrs, state, to, count);
-    else if constexpr (is_float(dtype_of<T>())) fill_as<float>(attrs, state, to, count);
+    if constexpr (std::is_same_v<T, double>)
+      fill_as<double>(attrs, state, to, count);
+    else if constexpr (is_float(dtype_of<T>()))
+      fill_as<float>(attrs, state, to, count);
   });
 }
 
 void pad(DType dtype, const void* x, const Shape& x_shape, const SliceAttrs& attrs, void* out, const Shape& shape) {
   OUTRACE_ASSERT(x_shape.rank() == shape.rank(), "pad from ", x_shape, " to ", shape);
-  for (int i = 0; i < shape.rank(); ++i) OUTRACE_ASSERT(attrs.step[i] != 0 || x_shape[i] <= 1, "pad with step 0 along axis ", i);
+  for (int i = 0; i < shape.rank(); ++i)
+    OUTRACE_ASSERT(attrs.step[i] != 0 || x_shape[i] <= 1, "pad with step 0 along axis ", i);
   const Padding p = plan_padding(x_shape, shape, attrs);
   if (x_shape.numel() == 0) x = nullptr;
   switch (size_of(dtype)) {

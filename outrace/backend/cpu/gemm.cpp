@@ -19,7 +19,8 @@
 namespace outrace::cpu {
 namespace {
 
-// Multiply-adds below which a second thread does not pay: about 20 us on one core; entering the pool takes 1-3 us.
+// Multiply-adds below which a second thread does not pay: about 10 us on one core. Entering the pool costs about 1 us
+// while its threads still spin (128^3: 42.8 us with one thread, 22.3 with two).
 constexpr int64_t kParallelWork = 1 << 19;
 
 template <class T>

@@ -4,7 +4,6 @@
 
 #include "outrace/backend/cpu/matmul_tail.h"
 #include "outrace/core/aligned.h"
-#include "outrace/core/cpu_info.h"
 #include "outrace/core/error.h"
 #include "outrace/core/thread.h"
 
@@ -92,20 +91,6 @@ class GemmCallOf final : public ResolvedCall {
 
 // ---- oneDNN ----
 
-// From how many multiply-adds on oneDNN is the default: nowhere. GFLOP/s of one Zen 3 core (AVX2), ours and oneDNN's:
-// 2048^3 82 and 42, 1024^3 with a transposed weight 83 and 76, 512 x 3072 x 768 79 and 81, 64 x 1000 x 512 80 and 86.
-// AVX-512: not measured yet.
-constexpr int64_t kNever = INT64_MAX;
-constexpr int64_t onednn_from(Isa isa) {
-  switch (isa) {
-    case Isa::avx2:
-    case Isa::avx512:
-    case Isa::neon:
-    case Isa::generic: return kNever;
-  }
-  return kNever;
-}
-
 // The epilogue takes this many elements a task, some 20 us.
 constexpr int64_t kTailTask = 64 << 10;
 
@@ -155,8 +140,10 @@ const char* onednn_matmul_why_not(const Call& call, const Plan& plan) {
   GemmCall<float> g = describe<float>(call, plan);
   g.store_c = true;
   if (const char* why = dnnl_gemm_why_not(g)) return why;
-  // By size alone, never by what follows: fusion must not change the order of summation.
-  if (!is_preferred("matmul", "onednn") && g.m * g.n < onednn_from(active_isa()) / std::max<int64_t>(g.k, 1))
+  // GFLOP/s of one Zen 3 core (AVX2), ours and oneDNN's: 2048^3 82 and 42, 1024^3 with a transposed weight 83 and 76,
+  // 512 x 3072 x 768 79 and 81, 64 x 1000 x 512 80 and 86. A rule that takes oneDNN for some sizes must go by size
+  // alone and never by what follows: fusion must not change the order of summation.
+  if (!is_preferred("matmul", "onednn"))
     return "our own kernel is as fast (OUTRACE_KERNELS=matmul:onednn takes this one)";
   return nullptr;
 }

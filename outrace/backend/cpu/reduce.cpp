@@ -1,9 +1,11 @@
-// How a reduction is cut. The axes are collapsed to outer (kept) x rows (reduced) x width (kept) x depth (reduced); outer and rows
-// may each be several groups of axes that take turns in memory. The tree of one result, for every cut into tasks the same:
+// How a reduction is cut. The axes are collapsed to outer (kept) x rows (reduced) x width (kept) x depth (reduced);
+// outer and rows may each be several groups of axes that take turns in memory. The tree of one result, for every cut
+// into tasks the same:
 //   depth  blocks of kFoldBlock elements, joined pairwise;
 //   rows   blocks of kRowBlock rows added in order, joined pairwise.
-// Pairwise means as a binary counter does it: aligned pairs, pairs of pairs, ... and at the end what is left, from the right. A part
-// of 2^k aligned blocks is a node of that tree, so parts can be computed by different threads and joined in the same way.
+// Pairwise means as a binary counter does it: aligned pairs, pairs of pairs, ... and at the end what is left, from the
+// right. A part of 2^k aligned blocks is a node of that tree, so parts can be computed by different threads and joined
+// in the same way.
 #include "outrace/backend/cpu/reduce.h"
 
 #include <algorithm>
@@ -65,9 +67,12 @@ Collapsed collapse(const Shape& space, int64_t axes) {
     int64_t size = 1;
     for (; axis >= 0 && (space[axis] == 1 || (axes >> axis & 1) == reduced); --axis) size *= space[axis];
     if (size == 1) continue;
-    if (group == 0 && reduced) c.depth = size;
-    else if (c.width == 1 && !reduced && c.rows.rank == 0) c.width = size;
-    else (reduced ? c.rows : c.outer).push_front(size, step);
+    if (group == 0 && reduced)
+      c.depth = size;
+    else if (c.width == 1 && !reduced && c.rows.rank == 0)
+      c.width = size;
+    else
+      (reduced ? c.rows : c.outer).push_front(size, step);
     step *= size;
     ++group;
   }
@@ -109,9 +114,6 @@ T* scratch(int use, int64_t count) {
   return k.memory.get();
 }
 
-template <class T>
-constexpr DType kComputeType = std::is_same_v<T, float> ? DType::f32 : std::is_same_v<T, double> ? DType::f64 : DType::i64;
-
 bool is_dense(const View& view, const Shape& space) {
   const Strides dense = contiguous_strides(space);
   for (int i = 0; i < space.rank(); ++i)
@@ -135,7 +137,8 @@ class ReducerOf final : public Reducer {
   void run_joins(const Run& run, int64_t task) const;
   void run_depth_task(const Run& run, int64_t task) const;
   // rows first .. last of one outer index, columns column .. + width, into slot 0 of `slots`.
-  void fold_rows(Tiles& tiles, int64_t outer, int64_t first, int64_t last, int64_t column, int64_t width, T* result, T* slots) const;
+  void fold_rows(Tiles& tiles, int64_t outer, int64_t first, int64_t last, int64_t column, int64_t width, T* result,
+                 T* slots) const;
   void fold_depth(Tiles& tiles, int64_t index, int64_t width, T* result) const;
   T fold_blocks(Tiles& tiles, int64_t index, int64_t elements) const;
   void unfold(Tiles& tiles, int64_t outer, T* folded, T* result) const;
@@ -152,12 +155,12 @@ class ReducerOf final : public Reducer {
   const TileKernel* prologue_ = nullptr;
   bool direct_output_ = false;
   Collapsed c_;
-  int64_t elements_ = 0;  // one result's
-  int64_t results_ = 0;   // all
-  int64_t fold_ = 1;      // rows read as one
-  int64_t left_rows_ = 0;  // rows that do not fill one of those
-  bool in_order_ = false;  // outer, rows and width follow each other in memory
-  int64_t strip_ = 1, strips_ = 1;          // columns of a task
+  int64_t elements_ = 0;                      // one result's
+  int64_t results_ = 0;                       // all
+  int64_t fold_ = 1;                          // rows read as one
+  int64_t left_rows_ = 0;                     // rows that do not fill one of those
+  bool in_order_ = false;                     // outer, rows and width follow each other in memory
+  int64_t strip_ = 1, strips_ = 1;            // columns of a task
   int64_t outer_step_ = 1, outer_parts_ = 1;  // outer indices of a task
   int64_t row_step_ = 1, row_parts_ = 1;      // rows of a task
   int64_t depth_step_ = 1, depth_parts_ = 1;  // elements of depth of a task; above one part only without rows
@@ -168,14 +171,14 @@ template <class T>
 struct ReducerOf<T>::Run {
   void* const* values;
   const ScalarValue* scalars;
-  const T* input;                  // null: tiles
+  const T* input;  // null: tiles
   void* const* prologue_values;
   void* output;
   T* partials = nullptr;
 };
 
-// Elements of the space by index. Without a prologue a pointer into the input; with one, a tile that reaches ahead as far as the
-// task will read without a gap, so that short rows share a tile.
+// Elements of the space by index. Without a prologue a pointer into the input; with one, a tile that reaches ahead as
+// far as the task will read without a gap, so that short rows share a tile.
 template <class T>
 class ReducerOf<T>::Tiles {
  public:
@@ -209,8 +212,10 @@ class ReducerOf<T>::Tiles {
 
 template <class T>
 ReducerOf<T>::ReducerOf(const ReduceCall& call)
-    : call_(call), kernels_(fold_kernels<T>(call.kind == ReduceKind::max ? Fold::max : Fold::sum)), prologue_(call.prologue) {
-  constexpr DType type = kComputeType<T>;
+    : call_(call),
+      kernels_(fold_kernels<T>(call.kind == ReduceKind::max ? Fold::max : Fold::sum)),
+      prologue_(call.prologue) {
+  constexpr DType type = dtype_of<T>();
   OUTRACE_ASSERT(call.kind != ReduceKind::mean || is_float(type), "mean of integers");
   if (prologue_ == nullptr && (call.input != type || !is_dense(call.view, call.space))) {
     TileProgram program;
@@ -256,7 +261,7 @@ void ReducerOf<T>::plan_tasks() {
     c_.width *= fold;
   }
   const int64_t rows = c_.rows.count;
-  // A strip of a row is at least a tile, so that a prologue has something to do; at most what makes a task with all rows.
+  // A strip of a row is at least a tile, for the prologue's sake, and at most what makes a task with all rows.
   strip_ = std::min(c_.width, kStrip);
   if (c_.depth > 1) {
     const int64_t enough = std::max(ceil_div(kTaskElements, rows * c_.depth), ceil_div(kStrip, c_.depth));
@@ -276,7 +281,9 @@ void ReducerOf<T>::plan_tasks() {
   } else if (outer_step_ == 1) {
     row_step_ = kRowBlock;
     const auto parts = [&] { return ceil_div(rows, row_step_); };
-    while (row_step_ < rows && (row_step_ * strip_ * c_.depth < kTaskElements || outer * strips_ * parts() > kMostTasks)) row_step_ *= 2;
+    while (row_step_ < rows &&
+           (row_step_ * strip_ * c_.depth < kTaskElements || outer * strips_ * parts() > kMostTasks))
+      row_step_ *= 2;
     row_step_ = std::min(row_step_, rows);
     row_parts_ = parts();
   }
@@ -327,7 +334,8 @@ void ReducerOf<T>::fill_empty(const Run& run) const {
 // Task order: outer, rows, strips; with one row part and few columns a task has several outer indices.
 template <class T>
 void ReducerOf<T>::run_task(const Run& run, int64_t task) const {
-  const int64_t strip = task % strips_, row_part = task / strips_ % row_parts_, outer_part = task / strips_ / row_parts_;
+  const int64_t strip = task % strips_, row_part = task / strips_ % row_parts_;
+  const int64_t outer_part = task / strips_ / row_parts_;
   const int64_t column = strip * strip_, width = std::min(strip_, c_.width - column);
   const int64_t first = row_part * row_step_, last = std::min(first + row_step_, c_.rows.count);
   // Results, slots, what depth leaves of one row or the sum of rows read as one.
@@ -339,7 +347,8 @@ void ReducerOf<T>::run_task(const Run& run, int64_t task) const {
     if (in_order_ && strips_ == 1) tiles.end = c_.outer.offset(outer_part) + last * c_.width * c_.depth;
     return fold_rows(tiles, outer_part, first, last, column, width, partial, work);
   }
-  const int64_t outer_first = outer_part * outer_step_, outer_last = std::min(outer_first + outer_step_, c_.outer.count);
+  const int64_t outer_first = outer_part * outer_step_;
+  const int64_t outer_last = std::min(outer_first + outer_step_, c_.outer.count);
   const int64_t plain_width = c_.width / fold_;  // of the results
   const int64_t together = strips_ > 1 ? 1 : std::max<int64_t>(1, kStrip / plain_width);
   if (in_order_ && strips_ == 1) tiles.end = outer_last * elements_ * plain_width;
@@ -376,8 +385,10 @@ void ReducerOf<T>::run_joins(const Run& run, int64_t task) const {
   const int64_t index = outer * plain_width + column;
   T* results = result_place(run, index, memory);
   Tiles tiles(prologue_, run);
-  if (fold_ > 1) unfold(tiles, outer, slots, results);
-  else std::copy_n(slots, width, results);
+  if (fold_ > 1)
+    unfold(tiles, outer, slots, results);
+  else
+    std::copy_n(slots, width, results);
   finish(run, index, fold_ > 1 ? plain_width : width, results);
 }
 
@@ -390,8 +401,8 @@ void ReducerOf<T>::run_depth_task(const Run& run, int64_t task) const {
 }
 
 template <class T>
-void ReducerOf<T>::fold_rows(Tiles& tiles, int64_t outer, int64_t first, int64_t last, int64_t column, int64_t width, T* result,
-                               T* slots) const {
+void ReducerOf<T>::fold_rows(Tiles& tiles, int64_t outer, int64_t first, int64_t last, int64_t column, int64_t width,
+                             T* result, T* slots) const {
   const int64_t unit = c_.width * c_.depth;  // elements of a whole row
   const int64_t origin = c_.outer.offset(outer) + column * c_.depth;
   if (c_.rows.count == 1) {
@@ -410,7 +421,8 @@ void ReducerOf<T>::fold_rows(Tiles& tiles, int64_t outer, int64_t first, int64_t
     for (int64_t r = block; r < block_end;) {
       const int64_t run = std::min(block_end - r, run_rows - r % run_rows);
       int64_t index = origin + c_.rows.offset(r);
-      const int64_t end = tiles.end != 0 ? tiles.end : strips_ == 1 && stride == unit ? index + (run_rows - r % run_rows) * unit : 0;
+      int64_t end = tiles.end;
+      if (end == 0 && strips_ == 1 && stride == unit) end = index + (run_rows - r % run_rows) * unit;
       for (int64_t left = run; left > 0;) {
         int64_t taken = 1;
         if (c_.depth > 1) {
@@ -418,8 +430,10 @@ void ReducerOf<T>::fold_rows(Tiles& tiles, int64_t outer, int64_t first, int64_t
           if (r != block || left != run) join(row, acc, width);
         } else {
           const T* x = tiles.read(index, width, std::max(end, index + width));
-          if (tiles.whole()) taken = left;
-          else if (stride == width) taken = std::min(left, tiles.ready(index) / width);
+          if (tiles.whole())
+            taken = left;
+          else if (stride == width)
+            taken = std::min(left, tiles.ready(index) / width);
           kernels_.columns(x, stride, taken, width, acc, r == block && left == run);
         }
         index += taken * stride;

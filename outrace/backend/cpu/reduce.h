@@ -1,6 +1,7 @@
-// Sum, mean and maximum over any axes of an array, from memory or from the tiles of a prologue, to memory, an epilogue or both.
-// The order of summation is a tree fixed by the array's shape, the axes, the type and the instruction set: threads, prologue and
-// epilogue change no bit. Its error grows like a pairwise sum's. A maximum is NaN as soon as one element is.
+// Sum, mean and maximum over any axes of an array, from memory or from the tiles of a prologue, to memory, an epilogue
+// or both. The order of summation is a tree fixed by the array's shape, the axes, the type and the instruction set:
+// threads, prologue and epilogue change no bit. Its error grows like a pairwise sum's. A maximum is NaN as soon as one
+// element is.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -26,7 +27,8 @@ struct ReduceCall {
   // Where results go, row-major without the reduced axes.
   bool store = true;
   DType output = DType::f32;
-  const TileKernel* epilogue = nullptr;  // its producer are results in the type of the sum, before they are narrowed for storage
+  // Its producer are the results in the type of the sum, before they are narrowed for storage.
+  const TileKernel* epilogue = nullptr;
 };
 
 class Reducer {
@@ -35,7 +37,8 @@ class Reducer {
   static std::unique_ptr<Reducer> prepare(const ReduceCall& call);
   virtual ~Reducer() = default;
 
-  // `values` and `scalars` are the prologue's and the epilogue's. `input` is null with a prologue, `output` when nothing is stored.
+  // `values` and `scalars` are the prologue's and the epilogue's. `input` is null with a prologue, `output` when
+  // nothing is stored.
   virtual void run(void* const* values, const ScalarValue* scalars, const void* input, void* output) const = 0;
 };
 

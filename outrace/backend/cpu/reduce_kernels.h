@@ -8,12 +8,13 @@ template <class T>
 struct FoldKernels {
   // out[r] = the sum (or maximum) of x[r * depth .. + depth), for 0 < depth <= kFoldBlock.
   void (*rows)(const T* x, int64_t depth, int64_t count, T* out);
-  // acc[j] = acc[j] + x[0][j] + x[1][j] + ..., added in this order, for j < width; `first`: it starts with x[0][j] instead.
+  // acc[j] = acc[j] + x[0][j] + x[1][j] + ..., added in this order, for j < width; `first`: it starts with x[0][j]
+  // instead.
   void (*columns)(const T* x, int64_t stride, int64_t rows, int64_t width, T* acc, bool first);
 };
 
-// With four vectors of eight numbers as partial sums, each takes at most 32 additions a block: about as many as numpy's pairwise sum
-// makes before it splits. The vectors' own join at the end costs a tenth of a block that is in L1.
+// With four vectors of eight numbers as partial sums, each takes at most 32 additions a block: about as many as numpy's
+// pairwise sum makes before it splits. The vectors' own join at the end costs a tenth of a block that is in L1.
 constexpr int64_t kFoldBlock = 1024;
 
 // A maximum is NaN as soon as one element is.

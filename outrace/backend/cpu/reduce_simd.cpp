@@ -94,7 +94,8 @@ Lane<D> long_row(D d, const Lane<D>* x, int64_t depth) {
   if (i + lanes <= depth) a1 = Op::join(d, a1, hn::LoadU(d, x + i)), i += lanes;
   if (i + lanes <= depth) a2 = Op::join(d, a2, hn::LoadU(d, x + i)), i += lanes;
   if (i < depth) {
-    const auto some = hn::IfThenElse(hn::FirstN(d, static_cast<size_t>(depth - i)), load_some(d, x + i, depth - i), neutral);
+    const auto some =
+        hn::IfThenElse(hn::FirstN(d, static_cast<size_t>(depth - i)), load_some(d, x + i, depth - i), neutral);
     a3 = Op::join(d, a3, some);
   }
   return Op::across(d, Op::join(d, Op::join(d, a0, a1), Op::join(d, a2, a3)));
@@ -145,8 +146,10 @@ void columns(const T* x, int64_t stride, int64_t rows, int64_t width, T* acc, bo
   constexpr int kGroup = 8;
   int64_t r = 0;
   if (first) {
-    if (rows >= kGroup) column_group<Op, kGroup, true>(x, stride, width, acc), r = kGroup;
-    else column_group<Op, 1, true>(x, stride, width, acc), r = 1;
+    if (rows >= kGroup)
+      column_group<Op, kGroup, true>(x, stride, width, acc), r = kGroup;
+    else
+      column_group<Op, 1, true>(x, stride, width, acc), r = 1;
   }
   for (; r + kGroup <= rows; r += kGroup) column_group<Op, kGroup, false>(x + r * stride, stride, width, acc);
   if (r + 4 <= rows) column_group<Op, 4, false>(x + r * stride, stride, width, acc), r += 4;

@@ -1,3 +1,4 @@
+// Cuts rows into tasks and groups, widens and narrows 16-bit floats, checks targets, adds losses up in a fixed order.
 #include "outrace/backend/cpu/rows.h"
 
 #include <algorithm>
@@ -66,7 +67,8 @@ void for_rows(DType dtype, const void* x, void* y, int64_t rows, int64_t columns
 }
 
 template <class T>
-void map_rows(void (*kernel)(const T*, T*, int64_t, int64_t), DType dtype, const void* x, void* y, int64_t rows, int64_t columns) {
+void map_rows(void (*kernel)(const T*, T*, int64_t, int64_t), DType dtype, const void* x, void* y, int64_t rows,
+              int64_t columns) {
   if (rows == 0 || columns == 0) return;
   const int64_t each = rows_per_task(rows, columns), group = rows_per_group(columns);
   parallel_for(ceil_div(rows, each), [&](int64_t task) {
@@ -78,7 +80,8 @@ void map_rows(void (*kernel)(const T*, T*, int64_t, int64_t), DType dtype, const
 }
 
 int64_t target_at(const CrossEntropyCall& call, const void* targets, int64_t row) {
-  return call.target_dtype == DType::i32 ? static_cast<const int32_t*>(targets)[row] : static_cast<const int64_t*>(targets)[row];
+  return call.target_dtype == DType::i32 ? static_cast<const int32_t*>(targets)[row]
+                                         : static_cast<const int64_t*>(targets)[row];
 }
 
 template <class I>
@@ -106,7 +109,8 @@ int64_t check_targets(const char* op, const CrossEntropyCall& call, const void* 
                                                         : first_wrong(static_cast<const int64_t*>(targets), call, kept);
   if (wrong >= 0)
     fail(ErrorKind::value, "[", op, "] a target must be a class from 0 to ", call.classes - 1, " (", call.classes,
-         " classes) or ignore_index (", call.attrs.ignore_index, "); target ", wrong, " is ", target_at(call, targets, wrong));
+         " classes) or ignore_index (", call.attrs.ignore_index, "); target ", wrong, " is ",
+         target_at(call, targets, wrong));
   return kept;
 }
 
@@ -126,8 +130,10 @@ void for_groups(const CrossEntropyCall& call, const void* targets, const Fn& fn)
     int64_t classes[kRowGroup];
     for (int64_t r = task * each; r < last; r += group) {
       const int64_t count = std::min(group, last - r);
-      if (call.target_dtype == DType::i32) read_classes(static_cast<const int32_t*>(targets) + r, ignored, count, classes);
-      else read_classes(static_cast<const int64_t*>(targets) + r, ignored, count, classes);
+      if (call.target_dtype == DType::i32)
+        read_classes(static_cast<const int32_t*>(targets) + r, ignored, count, classes);
+      else
+        read_classes(static_cast<const int64_t*>(targets) + r, ignored, count, classes);
       fn(task, r, count, classes);
     }
   });
@@ -170,8 +176,9 @@ void cross_entropy_of(const CrossEntropyCall& call, const void* logits, const vo
   std::array<double, kMostTasks> sums{};
   for_groups(call, targets, [&](int64_t task, int64_t first, int64_t count, const int64_t* classes) {
     T losses[kRowGroup];
-    for_rows<T>(call.dtype, at(call.dtype, logits, first * call.classes), nullptr, count, call.classes,
-                [&](const T* x, T*, int64_t) { row_kernels<T>().cross_entropy(x, classes, losses, count, call.classes); });
+    for_rows<T>(
+        call.dtype, at(call.dtype, logits, first * call.classes), nullptr, count, call.classes,
+        [&](const T* x, T*, int64_t) { row_kernels<T>().cross_entropy(x, classes, losses, count, call.classes); });
     if (each) {
       for (int64_t i = 0; i < count; ++i) store_number(call.dtype, losses[i], at(call.dtype, loss, first + i));
       return;
@@ -186,7 +193,8 @@ void cross_entropy_of(const CrossEntropyCall& call, const void* logits, const vo
 }
 
 template <class T>
-void cross_entropy_grad_of(const CrossEntropyCall& call, const void* logits, const void* targets, const void* g, void* gradient) {
+void cross_entropy_grad_of(const CrossEntropyCall& call, const void* logits, const void* targets, const void* g,
+                           void* gradient) {
   const int64_t kept = check_targets("cross_entropy_grad", call, targets);
   const bool each = call.attrs.reduction == Reduction::none;
   T scale = 0;
@@ -194,9 +202,10 @@ void cross_entropy_grad_of(const CrossEntropyCall& call, const void* logits, con
   if (call.attrs.reduction == Reduction::mean) scale /= static_cast<T>(kept);  // kept = 0: no row reads it
   for_groups(call, targets, [&](int64_t, int64_t first, int64_t count, const int64_t* classes) {
     T scales[kRowGroup];
-    for (int64_t i = 0; i < count; ++i) scales[i] = each ? load_number<T>(call.dtype, at(call.dtype, g, first + i)) : scale;
-    for_rows<T>(call.dtype, at(call.dtype, logits, first * call.classes), at(call.dtype, gradient, first * call.classes), count,
-                call.classes, [&](const T* x, T* y, int64_t) {
+    for (int64_t i = 0; i < count; ++i)
+      scales[i] = each ? load_number<T>(call.dtype, at(call.dtype, g, first + i)) : scale;
+    for_rows<T>(call.dtype, at(call.dtype, logits, first * call.classes),
+                at(call.dtype, gradient, first * call.classes), count, call.classes, [&](const T* x, T* y, int64_t) {
                   row_kernels<T>().cross_entropy_grad(x, classes, scales, y, count, call.classes);
                 });
   });
@@ -206,26 +215,35 @@ void cross_entropy_grad_of(const CrossEntropyCall& call, const void* logits, con
 
 void softmax(DType dtype, const void* x, void* y, int64_t rows, int64_t columns) {
   OUTRACE_ASSERT(is_float(dtype), "softmax of ", name_of(dtype));
-  if (dtype == DType::f64) map_rows(row_kernels<double>().softmax, dtype, x, y, rows, columns);
-  else map_rows(row_kernels<float>().softmax, dtype, x, y, rows, columns);
+  if (dtype == DType::f64)
+    map_rows(row_kernels<double>().softmax, dtype, x, y, rows, columns);
+  else
+    map_rows(row_kernels<float>().softmax, dtype, x, y, rows, columns);
 }
 
 void log_softmax(DType dtype, const void* x, void* y, int64_t rows, int64_t columns) {
   OUTRACE_ASSERT(is_float(dtype), "log_softmax of ", name_of(dtype));
-  if (dtype == DType::f64) map_rows(row_kernels<double>().log_softmax, dtype, x, y, rows, columns);
-  else map_rows(row_kernels<float>().log_softmax, dtype, x, y, rows, columns);
+  if (dtype == DType::f64)
+    map_rows(row_kernels<double>().log_softmax, dtype, x, y, rows, columns);
+  else
+    map_rows(row_kernels<float>().log_softmax, dtype, x, y, rows, columns);
 }
 
 void cross_entropy(const CrossEntropyCall& call, const void* logits, const void* targets, void* loss) {
   OUTRACE_ASSERT(is_float(call.dtype), "cross_entropy of ", name_of(call.dtype));
-  if (call.dtype == DType::f64) cross_entropy_of<double>(call, logits, targets, loss);
-  else cross_entropy_of<float>(call, logits, targets, loss);
+  if (call.dtype == DType::f64)
+    cross_entropy_of<double>(call, logits, targets, loss);
+  else
+    cross_entropy_of<float>(call, logits, targets, loss);
 }
 
-void cross_entropy_grad(const CrossEntropyCall& call, const void* logits, const void* targets, const void* g, void* gradient) {
+void cross_entropy_grad(const CrossEntropyCall& call, const void* logits, const void* targets, const void* g,
+                        void* gradient) {
   OUTRACE_ASSERT(is_float(call.dtype), "cross_entropy_grad of ", name_of(call.dtype));
-  if (call.dtype == DType::f64) cross_entropy_grad_of<double>(call, logits, targets, g, gradient);
-  else cross_entropy_grad_of<float>(call, logits, targets, g, gradient);
+  if (call.dtype == DType::f64)
+    cross_entropy_grad_of<double>(call, logits, targets, g, gradient);
+  else
+    cross_entropy_grad_of<float>(call, logits, targets, g, gradient);
 }
 
 }  // namespace outrace::cpu

@@ -46,8 +46,8 @@ HWY_INLINE T first_lane(Simd<T> v) {
   return hn::GetLane(v.v);
 }
 
-// e^x for x <= 0, as in simd_math.h but with 0 instead of subnormal numbers, whose arithmetic takes 100 cycles and more: a row's
-// largest exponential is 1, beside which they mean nothing.
+// e^x for x <= 0, as in simd_math.h but with 0 instead of subnormal numbers, whose arithmetic takes 100 cycles and
+// more: a row's largest exponential is 1, beside which they mean nothing.
 template <class T>
 struct ExpRange;
 template <>
@@ -58,7 +58,9 @@ template <>
 struct ExpRange<double> {
   static constexpr double kLow = -708;  // 3.3e-308; 2.2e-308
 };
-// Several vectors step by step: one alone is a chain of dependent operations, of which the processor sees too few at once.
+
+// Several vectors step by step: one alone is a chain of dependent operations, and few such chains are in flight at
+// once.
 template <class T, int kCount>
 HWY_INLINE void exp_to_one(Simd<T> (&x)[kCount]) {
   using F = MathFacts<T>;
@@ -99,8 +101,8 @@ HWY_INLINE Simd<T> exp_to_one(Simd<T> x) {
   return one[0];
 }
 
-// The only vector of a short row: `count` numbers, with -infinity behind them, whose exponential is 0. `spill`: the numbers behind
-// may be read (masked loads are slow on AMD where they miss the cache).
+// The only vector of a short row: `count` numbers, with -infinity behind them, whose exponential is 0. `spill`: the
+// numbers behind may be read (masked loads are slow on AMD where they miss the cache).
 template <class T>
 HWY_INLINE Simd<T> load_short(const T* x, int64_t count, bool spill) {
   const typename Simd<T>::Tag d;
@@ -109,12 +111,14 @@ HWY_INLINE Simd<T> load_short(const T* x, int64_t count, bool spill) {
   return hn::IfThenElse(mask, v, hn::Set(d, -std::numeric_limits<T>::infinity()));
 }
 
-// Longer rows end with a vector that overlaps the one before it (masked stores are slow on AMD, and what they wrote must not be read
-// soon). This is its part that was not seen before, for sums: the last columns % kLanes numbers, zeros before them.
+// Longer rows end with a vector that overlaps the one before it (masked stores are slow on AMD, and what they wrote
+// must not be read soon). This is its part that was not seen before, for sums: the last columns % kLanes numbers, zeros
+// before them.
 template <class T>
 HWY_INLINE Simd<T> unseen(Simd<T> v, int64_t columns) {
   const typename Simd<T>::Tag d;
-  return hn::IfThenZeroElse(hn::FirstN(d, static_cast<size_t>((Simd<T>::kLanes - columns % Simd<T>::kLanes) % Simd<T>::kLanes)), v.v);
+  return hn::IfThenZeroElse(
+      hn::FirstN(d, static_cast<size_t>((Simd<T>::kLanes - columns % Simd<T>::kLanes) % Simd<T>::kLanes)), v.v);
 }
 
 // ---- rows of kVectors vectors, the last of them perhaps not full ----
@@ -143,9 +147,12 @@ template <class T, int kVectors>
 HWY_INLINE void store_row(T* y, int64_t columns, bool spill, const Simd<T> (&v)[kVectors], Simd<T> factor) {
   for (int k = 0; k < kVectors - 1; ++k) (v[k] * factor).store(y + k * Simd<T>::kLanes);
   const Simd<T> last = v[kVectors - 1] * factor;
-  if (kVectors > 1) last.store(y + columns - Simd<T>::kLanes);
-  else if (spill || columns == Simd<T>::kLanes) last.store(y);
-  else last.store_first(y, columns);
+  if (kVectors > 1)
+    last.store(y + columns - Simd<T>::kLanes);
+  else if (spill || columns == Simd<T>::kLanes)
+    last.store(y);
+  else
+    last.store_first(y, columns);
 }
 
 // ---- rows of at least a vector ----
@@ -280,8 +287,8 @@ void softmax_of_rows(const T* x, const int64_t* classes, const T* scales, T* y, 
 template <class T>
 using SumsOfRows = void (*)(const T*, const int64_t*, int64_t, int64_t, T*, T*);
 template <class T>
-constexpr SumsOfRows<T> kSumsOfRows[] = {&sums_of_rows<0, T>, &sums_of_rows<1, T>, &sums_of_rows<2, T>, &sums_of_rows<3, T>,
-                                         &sums_of_rows<4, T>};
+constexpr SumsOfRows<T> kSumsOfRows[] = {&sums_of_rows<0, T>, &sums_of_rows<1, T>, &sums_of_rows<2, T>,
+                                         &sums_of_rows<3, T>, &sums_of_rows<4, T>};
 template <class T>
 using SoftmaxOfRows = void (*)(const T*, const int64_t*, const T*, T*, int64_t, int64_t);
 template <class T>

@@ -306,32 +306,35 @@ void run_linear(const TileCode& code, void* const* values, const ScalarValue* sc
   });
 }
 
-// Letters: R rows along block_axis, C columns along the last axis, O everything else.
+// Blocks of one tile each, side by side in squares: a square touches few enough pages of either array for the TLB.
 void run_blocks(const TileCode& code, void* const* values, const ScalarValue* scalars) {
+  constexpr int64_t kSquare = 256;
   const int inner = code.rank - 1, axis = code.block_axis;
-  const int64_t side = code.tile_size >= 1024 ? 32 : code.tile_size >= 256 ? 16 : 8;
-  const int64_t block_rows = std::min(side, code.space[axis]);
-  const int64_t block_columns = std::min(std::max<int64_t>(1, code.tile_size / block_rows), code.space[inner]);
+  const int64_t rows = code.space[axis], columns = code.space[inner];
+  const int64_t block_rows = std::min<int64_t>(rows, code.tile_size >= 1024 ? 32 : code.tile_size >= 256 ? 16 : 8);
+  const int64_t block_columns = std::max<int64_t>(1, code.tile_size / block_rows);
   std::array<int64_t, kMaxRank> stride{};
   stride[inner] = 1;
   for (int i = inner - 1; i >= 0; --i) stride[i] = stride[i + 1] * code.space[i + 1];
-  const int64_t bands = (code.space[axis] + block_rows - 1) / block_rows;  // of all rows, for one element of O
-  const int64_t all_bands = code.numel / (code.space[axis] * code.space[inner]) * bands;
-  const int64_t bands_per_task = std::max<int64_t>(1, kTaskElements / (block_rows * code.space[inner]));
-  parallel_for((all_bands + bands_per_task - 1) / bands_per_task, [&](int64_t task) {
+
+  const int64_t down = (rows + kSquare - 1) / kSquare, across = (columns + kSquare - 1) / kSquare;
+  const int64_t squares = code.numel / (rows * columns) * down * across;
+  const int64_t squares_per_task = std::max<int64_t>(1, kTaskElements / (std::min(kSquare, rows) * std::min(kSquare, columns)));
+  parallel_for((squares + squares_per_task - 1) / squares_per_task, [&](int64_t task) {
     TileRun run(code, values, scalars, code.tile_size);
-    for (int64_t band = task * bands_per_task; band < std::min(all_bands, (task + 1) * bands_per_task); ++band) {
-      const int64_t row = band % bands * block_rows;
-      int64_t index = row * stride[axis];
-      int64_t rest = band / bands;
+    for (int64_t square = task * squares_per_task; square < std::min(squares, (task + 1) * squares_per_task); ++square) {
+      const int64_t first_column = square % across * kSquare, last_column = std::min(columns, first_column + kSquare);
+      const int64_t first_row = square / across % down * kSquare, last_row = std::min(rows, first_row + kSquare);
+      int64_t start = 0;  // of the matrix that the square is part of
+      int64_t rest = square / across / down;
       for (int i = inner - 1; i >= 0; --i) {
         if (i == axis) continue;
-        index += rest % code.space[i] * stride[i];
+        start += rest % code.space[i] * stride[i];
         rest /= code.space[i];
       }
-      const int64_t rows = std::min(block_rows, code.space[axis] - row);
-      for (int64_t column = 0; column < code.space[inner]; column += block_columns)
-        run.block(index + column, rows, std::min(block_columns, code.space[inner] - column));
+      for (int64_t column = first_column; column < last_column; column += block_columns)
+        for (int64_t row = first_row; row < last_row; row += block_rows)
+          run.block(start + row * stride[axis] + column, std::min(block_rows, last_row - row), std::min(block_columns, last_column - column));
     }
   });
 }

@@ -145,12 +145,9 @@ void copy_row(U* to, int64_t to_step, const U* from, int64_t from_step, int64_t 
 // from_row and to_column are 1. All lines of `from` are asked for before the first is used; then column by column, so that each is
 // used up at once: the columns may all fall into one set of L1.
 void transpose(uint32_t* to, const uint32_t* from, const TileRectangle& r) {
-  constexpr int64_t kLine = 64 / sizeof(uint32_t);
-  for (int64_t column = 0; column < r.columns; ++column)
-    for (int64_t row = 0; row < r.rows; row += kLine) hwy::Prefetch(from + row + column * r.from_column);
   const int64_t rows = r.rows & ~int64_t{3}, columns = r.columns & ~int64_t{3};
-  for (int64_t column = 0; column < columns; column += 4)
-    for (int64_t row = 0; row < rows; row += 4)
+  for (int64_t row = 0; row < rows; row += 4)
+    for (int64_t column = 0; column < columns; column += 4)
       transpose_4x4(to + row * r.to_row + column, r.to_row, from + row + column * r.from_column, r.from_column);
   for (int64_t row = 0; row < r.rows; ++row)
     for (int64_t column = row < rows ? columns : 0; column < r.columns; ++column)
