@@ -29,30 +29,29 @@ struct Workload {
 
 constexpr Workload kWorkloads[] = {
     {"seed", "the article's network, 1000-512-10 with ReLU, batch 64, Adam", {1000, 512, 10, 64}},
-    {"tiny", "the same with 16-32-4 and batch 32: the cost of a step that computes next to nothing", {16, 32, 4, 32}},
+    {"tiny", "the same with 16-32-4 and batch 32: next to no arithmetic", {16, 32, 4, 32}},
 };
-constexpr int64_t kBatches = 1000;        // made beforehand, a different one each step
-constexpr int64_t kStepsASample = 300;    // a sample is their mean
+constexpr int64_t kBatches = 1000;      // made beforehand, a different one each step
+constexpr int64_t kStepsASample = 300;  // a sample is their mean
 constexpr int kFewestSamples = 5, kMostSamples = 50;
-constexpr double kMeasuredMs = 1000;      // sampling goes on till then or till kMostSamples
-constexpr int64_t kWarmUpSteps = 3;       // at least; programs are made in the first two
-constexpr double kWarmUpMs = 200;         // at least; processors raise their clock in that time
+constexpr double kMeasuredMs = 1000;  // sampling goes on till then or till kMostSamples
+constexpr int64_t kWarmUpSteps = 3;   // at least; programs are made in the first two
+constexpr double kWarmUpMs = 200;     // at least; processors raise their clock in that time
 constexpr int64_t kProfiledSteps = 50;
 constexpr size_t kLabelColumns = 36;
 
 struct BenchOptions {
   std::string workload, dtype = "f32";
-  Loop loop = Loop::captured;
+  std::string loop_name = "captured";
   uint64_t seed = 1;
   bool profile = false;
 };
 
-const std::map<std::string, Loop> kLoops = {{"captured", Loop::captured}, {"plain", Loop::plain}, {"item", Loop::item}};
-
-std::string name_of(Loop loop) {
-  for (const auto& [name, value] : kLoops)
-    if (value == loop) return name;
-  return "";
+Loop find_loop(const std::string& name) {
+  for (const auto& [known, loop] :
+       {std::pair{"captured", Loop::captured}, {"plain", Loop::plain}, {"item", Loop::item}})
+    if (name == known) return loop;
+  throw UsageError(fmt::format("unknown loop '{}'; there are: captured, plain, item", name));
 }
 
 std::string workload_lines() {
@@ -64,7 +63,8 @@ std::string workload_lines() {
 const Workload& find_workload(const std::string& name) {
   for (const Workload& w : kWorkloads)
     if (name == w.name) return w;
-  throw UsageError(fmt::format("{}; there are:\n{}", name.empty() ? "bench needs a workload" : "unknown workload '" + name + "'",
+  throw UsageError(fmt::format("{}; there are:\n{}",
+                               name.empty() ? "bench needs a workload" : "unknown workload '" + name + "'",
                                workload_lines().substr(0, workload_lines().size() - 1)));
 }
 
@@ -84,7 +84,7 @@ class Bench {
  public:
   Bench(const Workload& workload, DType dtype, const BenchOptions& options)
       : batches_((manual_seed(options.seed), workload.sizes), kBatches, INT64_MAX, dtype, Device()),
-        training_(workload.sizes, {.dtype = dtype, .loop = options.loop}) {}
+        training_(workload.sizes, {.dtype = dtype, .loop = find_loop(options.loop_name)}) {}
 
   // Until it is complete or a signal came.
   Figures measure() {
@@ -170,11 +170,13 @@ std::string profile_text(const std::vector<ProfileRow>& rows, const Roof& roof) 
   for (const ProfileRow& r : rows) total += r.us;
   Table table({"call", "kernel", "calls\na step", "us\na step", "share\nof time", "GFLOP/s", "GB/s", "share\nof roof"});
   for (const ProfileRow& r : rows)
-    table.add({shortened(r.label), r.kernel, significant(r.calls, 1), significant(r.us), percent(r.us / total), significant(r.gflops()),
-               significant(r.gb_per_s()), percent(roof.share(r))});
+    table.add({shortened(r.label), r.kernel, significant(r.calls, 1), significant(r.us), percent(r.us / total),
+               significant(r.gflops()), significant(r.gb_per_s()), percent(roof.share(r))});
   return "\n" + table.str(out_width()) +
-         fmt::format("Calls: {} us a step. Roof: {:.0f} GFLOP/s and {:.1f} GB/s, measured now; above 100 % the data came from caches.\n",
-                     significant(total), roof.gflops, roof.gb_per_s);
+         fmt::format(
+             "Calls: {} us a step. Roof: {:.0f} GFLOP/s and {:.1f} GB/s, measured now; above 100 % the data came from "
+             "caches.\n",
+             significant(total), roof.gflops, roof.gb_per_s);
 }
 
 nlohmann::ordered_json profile_json(const std::vector<ProfileRow>& rows, const Roof& roof) {
@@ -208,7 +210,7 @@ int bench(const Common& common, const BenchOptions& options) {
   if (common.json) {
     nlohmann::ordered_json json = {{"workload", workload.name},
                                    {"dtype", options.dtype},
-                                   {"loop", name_of(options.loop)},
+                                   {"loop", options.loop_name},
                                    {"unit", "ms"},
                                    {"value", ms},
                                    {"samples", timing.samples},
@@ -216,15 +218,15 @@ int bench(const Common& common, const BenchOptions& options) {
                                    {"last_loss", figures.last_loss},
                                    {"items", workload.sizes.batch},
                                    {"threads", num_threads()},
-                                   {"isa", outrace::name_of(active_isa())},
+                                   {"isa", name_of(active_isa())},
                                    {"version", kVersion}};
     if (rows) json["profile"] = profile_json(*rows, roof_of(dtype));
     out(json.dump() + "\n");
   } else {
     const double gflops = workload.sizes.flops() / ms * 1e-6;
     out(fmt::format("{} {} ({} loop, {}, {}): {} ms a step, best of {} samples of {} steps\n", bold(workload.name),
-                    options.dtype, name_of(options.loop), outrace::name_of(active_isa()), counted(num_threads(), "thread"), significant(ms, 4),
-                    timing.samples.size(), kStepsASample));
+                    options.dtype, options.loop_name, name_of(active_isa()), counted(num_threads(), "thread"),
+                    significant(ms, 4), timing.samples.size(), kStepsASample));
     out(fmt::format("{:.0f} samples/s, {} GFLOP/s ({} of the measured peak), loss {:.4f} at first, {:.4f} at last\n",
                     static_cast<double>(workload.sizes.batch) / ms * 1e3, significant(gflops),
                     percent(gflops / roof_of(dtype).gflops), figures.first_loss, figures.last_loss));
@@ -237,18 +239,22 @@ int bench(const Common& common, const BenchOptions& options) {
 
 void add_bench(CLI::App& app, Command& command) {
   static BenchOptions options;
-  CLI::App* sub = app.add_subcommand("bench", "One workload's time a step, as other libraries are measured");
+  CLI::App* sub = app.add_subcommand("bench", "The time of one workload, to compare with others");
   sub->add_option("workload", options.workload, "seed or tiny")->type_name("WORKLOAD");
   sub->add_option("--dtype", options.dtype, "Element type: f32, f64")->type_name("NAME")->capture_default_str();
-  sub->add_option("--loop", options.loop, "captured (recorded once, replayed), plain (the article's loop), or item (plain, asking for the loss before backward)")
-      ->transform(CLI::CheckedTransformer(kLoops).description(""))
+  sub->add_option("--loop", options.loop_name, "captured, plain or item, see below")
       ->type_name("LOOP")
-      ->default_str("captured");
+      ->capture_default_str();
   sub->add_option("--seed", options.seed, "Of weights and data")->type_name("N")->capture_default_str();
-  sub->add_flag("--profile", options.profile, "Also a table of the step's calls: time, GFLOP/s, GB/s, share of the roof");
+  sub->add_flag("--profile", options.profile, "Also a table of the step's calls and their speed");
   sub->footer("Workloads:\n" + workload_lines() +
-              "\nThe figure is the best of at least 5 samples after a warm-up; a sample is the mean over 300 consecutive steps,\n"
-              "each on another of 1000 batches made beforehand, taking the batch included.\n\n"
+              "\nLoops:\n"
+              "  captured  the step recorded once by capture() and replayed\n"
+              "  plain     the article's loop, as examples/article.cpp has it\n"
+              "  item      the same, asking for the loss before backward()\n\n"
+              "The figure is the best of at least 5 samples after a warm-up; a sample is the\n"
+              "mean over 300 consecutive steps, each on another of 1000 batches made\n"
+              "beforehand, taking the batch included.\n\n"
               "Examples:\n"
               "  outrace bench seed\n"
               "  outrace bench seed --loop plain --profile\n"

@@ -29,9 +29,9 @@ struct UsageError : std::runtime_error {
 
 struct Common {
   bool json = false, quiet = false;
-  std::string isa;   // empty: the best one
-  int threads = 0;   // 0: the default
-  int debug = -1;    // below 0: OUTRACE_DEBUG
+  std::string isa;  // empty: the best one
+  int threads = 0;  // 0: the default
+  int debug = -1;   // below 0: OUTRACE_DEBUG
 };
 
 struct Command {

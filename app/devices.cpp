@@ -39,33 +39,32 @@ std::string cache(int64_t bytes) { return bytes > 0 ? binary_bytes(static_cast<d
 std::string cpu_text(const DeviceInfo& info) {
   const CpuInfo& cpu = cpu_info();
   const Peak& peak = measured_peak();
-  const auto line = [](const char* name, const std::string& value) { return fmt::format("  {:<10}  {}\n", name, value); };
+  const auto line = [](const char* name, const std::string& value) {
+    return fmt::format("  {:<10}  {}\n", name, value);
+  };
   return bold("cpu") + "  " + info.name + "\n" +
-         line("cores", fmt::format("{} usable of {} in the machine; {} threads", cpu.cores, cpu.logical_cpus,
-                                   num_threads())) +
+         line("cores",
+              fmt::format("{} usable of {} in the machine; {} threads", cpu.cores, cpu.logical_cpus, num_threads())) +
          line("memory", binary_bytes(static_cast<double>(info.memory_bytes))) +
-         line("caches", fmt::format("L1d {}, L2 {}, L3 {}", cache(cpu.l1d_bytes), cache(cpu.l2_bytes),
-                                    cache(cpu.l3_bytes))) +
-         line("features", wrapped(info.features)) +
-         line("kernels", fmt::format("for {}", name_of(active_isa()))) +
+         line("caches",
+              fmt::format("L1d {}, L2 {}, L3 {}", cache(cpu.l1d_bytes), cache(cpu.l2_bytes), cache(cpu.l3_bytes))) +
+         line("features", wrapped(info.features)) + line("kernels", fmt::format("for {}", name_of(active_isa()))) +
          line("measured", fmt::format("{:.0f} GFLOP/s f32, {:.0f} GFLOP/s f64, {:.1f} GB/s copied", peak.gflops_f32,
                                       peak.gflops_f64, peak.gb_per_s_copy));
 }
 
 std::string other_text(const DeviceInfo& info) {
-  return fmt::format("{}  {}\n  units       {}\n  memory      {}\n  features    {}\n  measured    {:.0f} GFLOP/s, {:.1f} GB/s\n",
-                     bold(info.device.str()), info.name, info.units, binary_bytes(static_cast<double>(info.memory_bytes)),
-                     wrapped(info.features), info.peak_gflops, info.peak_gb_per_s);
+  return fmt::format(
+      "{}  {}\n  units       {}\n  memory      {}\n  features    {}\n  measured    {:.0f} GFLOP/s, {:.1f} GB/s\n",
+      bold(info.device.str()), info.name, info.units, binary_bytes(static_cast<double>(info.memory_bytes)),
+      wrapped(info.features), info.peak_gflops, info.peak_gb_per_s);
 }
 
 nlohmann::ordered_json json_of(const DeviceInfo& info) {
-  nlohmann::ordered_json json = {{"device", info.device.str()},
-                                 {"name", info.name},
-                                 {"units", info.units},
-                                 {"memory_bytes", info.memory_bytes},
-                                 {"features", info.features},
-                                 {"peak_gflops", info.peak_gflops},
-                                 {"peak_gb_per_s", info.peak_gb_per_s}};
+  nlohmann::ordered_json json = {
+      {"device", info.device.str()},        {"name", info.name},         {"units", info.units},
+      {"memory_bytes", info.memory_bytes},  {"features", info.features}, {"peak_gflops", info.peak_gflops},
+      {"peak_gb_per_s", info.peak_gb_per_s}};
   if (info.device.type == DeviceType::cpu) {
     const CpuInfo& cpu = cpu_info();
     json["peak_gflops_f64"] = measured_peak().gflops_f64;
@@ -101,14 +100,15 @@ int devices(const Common& common) {
 }  // namespace
 
 void add_devices(CLI::App& app, Command& command) {
-  CLI::App* sub = app.add_subcommand("devices", "The processors found, what each can do at best (measured), and what is missing");
+  CLI::App* sub = app.add_subcommand("devices", "What each processor can do, and what is missing");
   sub->footer(
-      "GFLOP/s are fused multiply-adds (2 operations each) on all threads; GB/s a copy beyond the caches, bytes read and\n"
-      "written. Both are measured now, in under a second; `outrace race` shows how much of them a training step uses.\n\n"
+      "GFLOP/s are fused multiply-adds (2 operations each) on all threads; GB/s a copy\n"
+      "beyond the caches, bytes read and written. Both are measured now, in under a\n"
+      "second; `outrace race` shows how much of them a training step uses.\n\n"
       "Examples:\n"
       "  outrace devices\n"
-      "  outrace devices --threads 1       what one core can do\n"
-      "  outrace devices --isa avx2        what it can do without AVX-512\n"
+      "  outrace devices --threads 1   what one core can do\n"
+      "  outrace devices --isa avx2    what it can do without AVX-512\n"
       "  outrace devices --json");
   add_common(*sub, command.common);
   sub->callback([&command] { command.run = [&command] { return devices(command.common); }; });

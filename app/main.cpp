@@ -25,12 +25,14 @@ constexpr const char* kCommonGroup = "Of every command";
 constexpr const char* kFooter =
     "Alone, `outrace` is `outrace race`. `outrace COMMAND --help` explains a command.\n\n"
     "Examples:\n"
-    "  outrace                           train the article's network on every device found, and compare\n"
-    "  outrace race --sweep width        from which size on does a faster processor pay?\n"
-    "  outrace devices                   what this machine has, measured\n"
-    "  outrace bench seed --json         one figure, to compare with other libraries\n\n"
-    "Data goes to stdout, everything else to stderr. Exit codes: 0 done, 1 failed, 2 wrong usage, 3 a device asked for is\n"
-    "absent, 4 the training diverged, 5 a required accuracy was missed, 6 out of memory, 7 a file is corrupt, 128+n signal n.";
+    "  outrace                      train the article's network on every device found\n"
+    "  outrace race --sweep width   from which size on does a faster processor pay?\n"
+    "  outrace devices              what this machine has, measured\n"
+    "  outrace bench seed --json    one figure, to compare with other libraries\n\n"
+    "Results go to stdout, everything else to stderr. Exit codes: 0 done, 1 failed,\n"
+    "2 wrong usage, 3 a device asked for is absent, 4 the training diverged, 5 a\n"
+    "required accuracy was missed, 6 out of memory, 7 a file is corrupt, 128+n ended\n"
+    "by signal n.";
 
 int exit_code(ErrorKind kind) {
   switch (kind) {
@@ -73,9 +75,10 @@ void apply(const Common& common) {
 // Parses and runs. Throws what goes wrong.
 int run(int argc, char** argv) {
   Command command;
-  CLI::App app("Trains neural networks and shows how much faster each processor of this machine is, and why.", "outrace");
+  CLI::App app("Trains neural networks, and shows how much faster each processor is, and why.", "outrace");
   app.footer(kFooter);
-  app.set_version_flag("--version", fmt::format("outrace {}", kVersion), "Print the version and exit")->group(kCommonGroup);
+  app.set_version_flag("--version", fmt::format("outrace {}", kVersion), "Print the version and exit")
+      ->group(kCommonGroup);
   app.require_subcommand(1);
   add_race(app, command);
   add_devices(app, command);
@@ -108,14 +111,14 @@ void add_common(CLI::App& app, Common& common) {
   app.get_help_ptr()->group(kCommonGroup);
   app.add_flag("--json", common.json, "Print one JSON object instead of text")->group(kCommonGroup);
   app.add_flag("-q,--quiet", common.quiet, "Print the result and errors only")->group(kCommonGroup);
-  app.add_option("--isa", common.isa, "Use kernels for this instruction set: avx2, avx512")
+  app.add_option("--isa", common.isa, "Use kernels for avx2 or avx512 (default: the best)")
       ->type_name("NAME")
       ->group(kCommonGroup);
-  app.add_option("--threads", common.threads, "Use this many threads (default: the usable cores)")
+  app.add_option("--threads", common.threads, "Threads (default: one a usable core)")
       ->check(CLI::Range(1, 1024).description(""))
       ->type_name("N")
       ->group(kCommonGroup);
-  app.add_option("--debug", common.debug, "Say what the engine does: 1 new programs, 2 choices, 3 every kernel")
+  app.add_option("--debug", common.debug, "Tell 1 new programs, 2 choices, 3 every kernel")
       ->check(CLI::Range(0, 3).description(""))
       ->type_name("LEVEL")
       ->group(kCommonGroup);

@@ -1,5 +1,5 @@
-// The article's network with its sizes open, random batches for it, and a step of training: what `race` and `bench` run,
-// written as a user of the library would.
+// The article's network with its sizes open, random batches for it, and a step of training: what `race` and `bench`
+// run, written as a user of the library would.
 #pragma once
 #include <cstdint>
 #include <string_view>

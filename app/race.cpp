@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "app/signals.h"
@@ -36,6 +37,12 @@ std::vector<Device> race_devices(const RaceOptions& options) {
 double peak_gflops(Device device) {
   progress(fmt::format("{}: measuring what it can do at best", device.str()));
   return backend_for(device).info(device).peak_gflops;
+}
+
+void check_loss(double loss, Device device, const std::string& when, const RaceOptions& options) {
+  if (std::isfinite(loss)) return;
+  fail(ErrorKind::diverged, "training on ", device, " diverged: ", when, " the loss is ",
+       std::isnan(loss) ? "not a number" : "infinite", "; a learning rate below ", options.lr, " (--lr) may help");
 }
 
 namespace {
@@ -129,6 +136,8 @@ void remark_missing(size_t devices) {
 }
 
 int race(const Common& common, const RaceOptions& options) {
+  if (!(std::isfinite(options.lr) && options.lr >= 0))
+    throw UsageError(fmt::format("--lr must be a number from 0 up; got {}", options.lr));
   if (!options.sweep.empty()) return sweep(common, options);
   const bool prints = !common.json && !common.quiet;
   const std::vector<Device> devices = race_devices(options);
@@ -140,7 +149,8 @@ int race(const Common& common, const RaceOptions& options) {
     if (stop_signal() != 0) break;
   }
   if (stop_signal() != 0)
-    remark(fmt::format("Stopped by signal {}{}", stop_signal(), results.empty() ? " before the first step." : "; so far:"));
+    remark(fmt::format("Stopped by signal {}{}", stop_signal(),
+                       results.empty() ? " before the first step." : "; so far:"));
   if (results.empty()) return kFailed;
 
   const std::vector<Row> rows = compare(results, options.sizes);
@@ -160,14 +170,14 @@ int race(const Common& common, const RaceOptions& options) {
 
 void add_race(CLI::App& app, Command& command) {
   static RaceOptions options;
-  CLI::App* sub = app.add_subcommand("race", "Train the article's network on every device found, and compare them");
+  CLI::App* sub = app.add_subcommand("race", "Train the article's network on every device");
   const auto size = [&](const char* name, int64_t& value, const char* what) {
     sub->add_option(name, value, what)
-        ->check(CLI::Range(int64_t{1}, int64_t{1} << 31).description(""))
+        ->check(CLI::Range(int64_t{1}, int64_t{1} << 24).description(""))
         ->type_name("N")
         ->capture_default_str();
   };
-  sub->add_option("--device", options.device_names, "Only this device: cpu, cuda, opencl:0 ...; may be given again")
+  sub->add_option("--device", options.device_names, "Only this one (cpu, cuda, opencl:0); repeatable")
       ->allow_extra_args(false)
       ->type_name("NAME");
   size("--inputs", options.sizes.inputs, "Numbers a sample has");
@@ -176,29 +186,34 @@ void add_race(CLI::App& app, Command& command) {
   size("--batch", options.sizes.batch, "Samples a step");
   size("--batches", options.batches, "Steps");
   sub->add_option("--lr", options.lr, "Learning rate of Adam")->type_name("X")->capture_default_str();
-  sub->add_option("--seed", options.seed, "Of weights, data and the digits' split")->type_name("N")->capture_default_str();
+  sub->add_option("--seed", options.seed, "Of weights, data and the digits' split")
+      ->type_name("N")
+      ->capture_default_str();
   sub->add_flag("--no-digits", options.no_digits, "Skip the handwritten digits");
   size("--epochs", options.epochs, "Epochs of training on the digits");
-  sub->add_option("--at-least", options.at_least, "Fail (exit code 5) when fewer of the held-out digits are read right")
+  sub->add_option("--at-least", options.at_least, "Exit with 5 if fewer held-out digits are right")
       ->check(CLI::Range(0.0, 1.0).description(""))
       ->type_name("SHARE");
-  sub->add_option("--sweep", options.sweep, "Compare over a range of sizes instead: width (of the hidden layer) or batch")
+  sub->add_option("--sweep", options.sweep, "Over a range of sizes instead: width or batch")
       ->check(CLI::IsMember({"width", "batch"}).description(""))
       ->type_name("WHAT");
   sub->footer(
-      "Each device trains the same network, Linear-ReLU-Linear with cross-entropy and Adam, from the same weights on the\n"
-      "same random data, as the article does; then the 1,797 handwritten digits with 64 inputs and 10 classes, a fifth of\n"
-      "them held out. The table has for each device:\n"
+      "Each device found trains the same network (Linear, ReLU, Linear; cross-entropy;\n"
+      "Adam) from the same weights on the same random data, as the article does; then\n"
+      "on 1,797 handwritten digits (64 inputs, 10 classes), a fifth of them held out.\n"
+      "The table has for each device:\n"
       "  ms a step          best of the samples between two loss lines, warm-up apart\n"
       "  GFLOP/s            of the matrix products: 2 operations a multiply-add\n"
-      "  share of peak      of what this very device reaches at best in multiply-adds, measured now\n"
+      "  share of peak      of this device's own best in multiply-adds, measured now\n"
       "  speed-up over cpu  the CPU's time over this device's\n"
-      "  digits right       share of the held-out digits\n\n"
+      "  digits right       share of the held-out digits\n"
+      "A sweep times the step at sizes from small to large, and says how much of it\n"
+      "does not shrink with the arithmetic: there, small networks stop gaining.\n\n"
       "Examples:\n"
       "  outrace race\n"
-      "  outrace race --hidden 2048 --batch 256 --no-digits      where a faster processor pays more\n"
-      "  outrace race --sweep width                              and from which size on it pays at all\n"
-      "  outrace race --device cpu --threads 1 --json");
+      "  outrace race --hidden 2048 --batch 256   more arithmetic: faster devices gain\n"
+      "  outrace race --sweep width               from which size on do they?\n"
+      "  outrace race --device cpu --threads 1 --no-digits --json");
   add_common(*sub, command.common);
   sub->callback([&command] { command.run = [&command] { return race(command.common, options); }; });
 }

@@ -37,6 +37,8 @@ constexpr int64_t kRaceWarmUp = 3;
 std::vector<Device> race_devices(const RaceOptions& options);
 // A device's measured peak in f32; 0 when it has none.
 double peak_gflops(Device device);
+// Throws Error(diverged), saying `when`, unless the loss is a finite number.
+void check_loss(double loss, Device device, const std::string& when, const RaceOptions& options);
 
 // Trains the article's network, printing as it goes. Throws Error(diverged).
 Result train_article(Device device, const RaceOptions& options, bool prints);

@@ -1,8 +1,6 @@
 // The race's first part: the article's program, timed.
 #include <fmt/format.h>
 
-#include <cmath>
-
 #include "app/race.h"
 #include "app/signals.h"
 #include "app/terminal.h"
@@ -14,13 +12,6 @@ constexpr int64_t kMostBytes = int64_t{1} << 28;  // the article's data, 1000 ba
 constexpr int64_t kReports = 10;
 constexpr double kProgressMs = 100;
 
-double checked(double loss, Device device, int64_t step, const RaceOptions& options) {
-  if (!std::isfinite(loss))
-    fail(ErrorKind::diverged, "training on ", device, " diverged: the loss is ", loss, " at batch ", step, " of ",
-         options.batches, "; a learning rate below ", options.lr, " (--lr) may help");
-  return loss;
-}
-
 }  // namespace
 
 Result train_article(Device device, const RaceOptions& options, bool prints) {
@@ -30,6 +21,10 @@ Result train_article(Device device, const RaceOptions& options, bool prints) {
   Training training(options.sizes, {.device = device, .lr = options.lr});
   const int64_t report_every = (options.batches + kReports - 1) / kReports;
 
+  const auto checked = [&](const Tensor& loss, int64_t step) {
+    check_loss(loss.item(), device, fmt::format("at batch {} of {}", step, options.batches), options);
+    return loss.item();
+  };
   Result result{.device = device, .timing = {.steps_a_sample = report_every}};
   if (prints) out(fmt::format("Training on {}\n", device.str()));
   Stopwatch since_start, since_report, since_progress;
@@ -39,11 +34,12 @@ Result train_article(Device device, const RaceOptions& options, bool prints) {
     loss = training.step(batches.inputs[i % batches.count], batches.labels[i % batches.count]);
     result.steps = i + 1;
     ++counted;
-    if (i == 0) result.first_loss = checked(loss.item(), device, 1, options);
+    if (i == 0) result.first_loss = checked(loss, 1);
     if ((i + 1) % report_every == 0 || i + 1 == options.batches) {
-      result.last_loss = checked(loss.item(), device, i + 1, options);
+      result.last_loss = checked(loss, i + 1);
       // A shorter rest at the end is no sample of its own.
-      if (counted * 2 >= report_every) result.timing.samples.push_back(since_report.ms() / static_cast<double>(counted));
+      if (counted * 2 >= report_every)
+        result.timing.samples.push_back(since_report.ms() / static_cast<double>(counted));
       if (prints) out(fmt::format("Batch [{}/{}], Loss: {:.4f}\n", i + 1, options.batches, result.last_loss));
       since_report = Stopwatch();
       counted = 0;
@@ -61,7 +57,7 @@ Result train_article(Device device, const RaceOptions& options, bool prints) {
     }
   }
   if (stop_signal() != 0 && loss.defined()) {
-    result.last_loss = checked(loss.item(), device, result.steps, options);
+    result.last_loss = checked(loss, result.steps);
     if (result.timing.samples.empty() && counted > 0)
       result.timing.samples.push_back(since_report.ms() / static_cast<double>(counted));
   }

@@ -1,8 +1,6 @@
 // The race's second part: handwritten digits, so that the table also shows that the device learns.
 #include <fmt/format.h>
 
-#include <cmath>
-
 #include "app/race.h"
 #include "app/signals.h"
 #include "app/table.h"
@@ -38,8 +36,9 @@ std::optional<double> train_digits(Device device, const RaceOptions& options, bo
 
   manual_seed(options.seed);
   Training training({Digits::kPixels, options.sizes.hidden, 10, kBatch}, {.device = device, .lr = options.lr});
-  if (prints) out(fmt::format("Handwritten digits on {}, {} to learn from, {} held out\n", device.str(), train_set.rows(),
-                              test_set.rows()));
+  if (prints)
+    out(fmt::format("Handwritten digits on {}, {} to learn from, {} held out\n", device.str(), train_set.rows(),
+                    test_set.rows()));
   const int64_t report_every = (options.epochs + kReports - 1) / kReports;
   double accuracy = 0;
   for (int64_t epoch = 0; epoch < options.epochs; ++epoch) {
@@ -51,12 +50,11 @@ std::optional<double> train_digits(Device device, const RaceOptions& options, bo
     }
     progress(fmt::format("{}: digits, epoch {} of {}", device.str(), epoch + 1, options.epochs));
     if ((epoch + 1) % report_every != 0 && epoch + 1 != options.epochs) continue;
-    if (!std::isfinite(loss.item()))
-      fail(ErrorKind::diverged, "training on the digits with ", device, " diverged: the loss is ", loss.item(), " after epoch ",
-           epoch + 1, "; a learning rate below ", options.lr, " (--lr) may help");
+    check_loss(loss.item(), device, fmt::format("after epoch {} of the digits", epoch + 1), options);
     accuracy = evaluate(training.network(), test_set);
-    if (prints) out(fmt::format("Epoch [{}/{}], Loss: {:.4f}, Held out: {} right\n", epoch + 1, options.epochs, loss.item(),
-                                percent(accuracy, 1)));
+    if (prints)
+      out(fmt::format("Epoch [{}/{}], Loss: {:.4f}, Held out: {} right\n", epoch + 1, options.epochs, loss.item(),
+                      percent(accuracy, 1)));
   }
   return accuracy;
 }

@@ -58,9 +58,7 @@ std::optional<double> time_step(const Sizes& sizes, Device device, const RaceOpt
     timing.samples.push_back(watch.ms() / static_cast<double>(timing.steps_a_sample));
   }
   if (stop_signal() != 0) return std::nullopt;
-  if (!std::isfinite(loss.item()))
-    fail(ErrorKind::diverged, "training on ", device, " diverged: the loss is ", loss.item(), "; a learning rate below ",
-         options.lr, " (--lr) may help");
+  check_loss(loss.item(), device, fmt::format("after {} steps", next), options);
   return timing.best();
 }
 
@@ -81,12 +79,13 @@ StepCost cost_of(const std::vector<Point>& points) {
 std::string conclusion(const std::vector<Point>& points, const std::string& what) {
   const Point &small = points.front(), &large = points.back();
   const StepCost cost = cost_of(points);
-  std::string text = fmt::format("{}: from {} {} down to {} the arithmetic shrinks {}-fold, the time {}-fold.",
-                                 small.device.str(), what, large.size, small.size,
-                                 significant(large.sizes.flops() / small.sizes.flops(), 2), significant(large.ms / small.ms, 2));
+  std::string text =
+      fmt::format("{}: from {} {} down to {} the arithmetic shrinks {}-fold, the time {}-fold.", small.device.str(),
+                  what, large.size, small.size, significant(large.sizes.flops() / small.sizes.flops(), 2),
+                  significant(large.ms / small.ms, 2));
   if (cost.fixed_ms == 0) return text + " No cost shows that is there however small the network is.";
-  text += fmt::format(" A step costs {} ms however small it is, and {} ms for each GFLOP.", significant(cost.fixed_ms, 2),
-                      significant(cost.ms_per_flop * 1e9, 2));
+  text += fmt::format(" A step costs {} ms however small it is, and {} ms for each GFLOP.",
+                      significant(cost.fixed_ms, 2), significant(cost.ms_per_flop * 1e9, 2));
   const double smallest_share = cost.fixed_share(small.sizes.flops());
   const Point* limit = nullptr;  // the largest size whose time is mostly fixed
   for (const Point& p : points)
@@ -162,7 +161,8 @@ struct Sweep {
 };
 
 std::string text_of(const Sweep& sweep, const RaceOptions& options) {
-  Table table({sweep.what, "device", "ms a\nstep", "samples/s", "MFLOP\na step", "GFLOP/s", "share\nof peak", "speed-up\nover cpu"});
+  Table table({sweep.what, "device", "ms a\nstep", "samples/s", "MFLOP\na step", "GFLOP/s", "share\nof peak",
+               "speed-up\nover cpu"});
   for (const Point& p : sweep.points) {
     const std::optional<double> speedup = sweep.speedup(p);
     const double peak = sweep.peak(p);
@@ -229,7 +229,8 @@ int sweep(const Common& common, const RaceOptions& options) {
         sweep.points.push_back({device, size, sizes, *ms});
     }
   if (stop_signal() != 0)
-    remark(fmt::format("Stopped by signal {}{}", stop_signal(), sweep.points.empty() ? " before the first size." : "; so far:"));
+    remark(fmt::format("Stopped by signal {}{}", stop_signal(),
+                       sweep.points.empty() ? " before the first size." : "; so far:"));
   if (sweep.points.empty()) return kFailed;
   for (const Device device : sweep.devices) sweep.peaks.push_back(peak_gflops(device));
   out(common.json ? json_of(sweep, options) : text_of(sweep, options));

@@ -88,7 +88,9 @@ std::string significant(double value, int digits) {
   return fmt::format("{:.{}f}", value, std::clamp(digits - 1 - exponent, 0, 12));
 }
 
-std::string counted(int64_t count, const char* noun) { return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s"); }
+std::string counted(int64_t count, const char* noun) {
+  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
+}
 
 std::string percent(double share, int decimals) {
   return std::isfinite(share) ? fmt::format("{:.{}f} %", 100 * share, decimals) : "-";

@@ -24,7 +24,7 @@ class Table {
 // With at least `digits` significant digits and no exponent: 0.0106, 0.812, 12.3, 78800. Not finite: "-".
 std::string significant(double value, int digits = 3);
 std::string counted(int64_t count, const char* noun);  // "1 sample", "7 samples"
-std::string percent(double share, int decimals = 0);  // "71 %"
-std::string binary_bytes(double bytes);               // "32 KiB"
+std::string percent(double share, int decimals = 0);   // "71 %"
+std::string binary_bytes(double bytes);                // "32 KiB"
 
 }  // namespace outrace::app

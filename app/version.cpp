@@ -44,7 +44,8 @@ int version(const Common& common) {
 }  // namespace
 
 void add_version(CLI::App& app, Command& command) {
-  CLI::App* sub = app.add_subcommand("version", "Version, compiler, build, and the instruction set in use");
+  CLI::App* sub = app.add_subcommand("version", "Version, compiler, build, instruction set in use");
+  sub->footer("Examples:\n  outrace version\n  outrace version --json");
   add_common(*sub, command.common);
   sub->callback([&command] { command.run = [&command] { return version(command.common); }; });
 }

@@ -254,10 +254,10 @@ TEST(CpuProgram, AdamInPlaceBehindThePackedGradient) {
   int s[3], u[6];
   for (int i = 0; i < 3; ++i) s[i] = load_view(p, DType::f32, {state[i], 0, {1}});
   for (int& i : u) i = load_scalar(p, DType::f32, b.scalar());
-  // u: 1 - beta1, beta2, 1 - beta2, sqrt(bias2), eps, lr / bias1, as in tile_super.def
+  // u: 1 - beta1, beta2, 1 - beta2, 1 / sqrt(bias2), eps, lr / bias1, as in tile_super.def
   const int m = apply(p, Ew::add, s[1], apply(p, Ew::mul, apply(p, Ew::sub, g, s[1]), u[0]));
   const int v = apply(p, Ew::add, apply(p, Ew::mul, s[2], u[1]), apply(p, Ew::mul, apply(p, Ew::square, g), u[2]));
-  const int root = apply(p, Ew::add, apply(p, Ew::div, apply(p, Ew::sqrt, v), u[3]), u[4]);
+  const int root = apply(p, Ew::add, apply(p, Ew::mul, apply(p, Ew::sqrt, v), u[3]), u[4]);
   const int w = apply(p, Ew::sub, s[0], apply(p, Ew::mul, apply(p, Ew::div, m, root), u[5]));
   store(p, w, DType::f32, next[0]);
   store(p, m, DType::f32, next[1]);
@@ -288,7 +288,7 @@ TEST(CpuProgram, AdamInPlaceBehindThePackedGradient) {
       grad += static_cast<double>(dys[l * out + i / in]) * static_cast<double>(xs[l * in + i % in]);
     const double mean = plain[1][i] + (grad - plain[1][i]) * uniform[0];
     const double square = plain[2][i] * uniform[1] + grad * grad * uniform[2];
-    const double weight = plain[0][i] - mean / (std::sqrt(square) / uniform[3] + uniform[4]) * uniform[5];
+    const double weight = plain[0][i] - mean / (std::sqrt(square) * uniform[3] + uniform[4]) * uniform[5];
     const double tolerance = product_tolerance(batch, DType::f32);
     ASSERT_NEAR(result[1][i], mean, tolerance) << i;
     ASSERT_NEAR(result[2][i], square, tolerance) << i;

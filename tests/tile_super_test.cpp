@@ -23,7 +23,7 @@ struct Adam {
   bool weight_decay = false;  // g + p * decay
   bool producer = false;      // the gradient is a product's tile
 };
-// Values: 0 parameter, 1 m, 2 v, 3 gradient. Scalars: 1 - beta1, beta2, 1 - beta2, sqrt(bias2), eps, lr, bias1, decay.
+// Values: 0 parameter, 1 m, 2 v, 3 gradient. Scalars: 1 - beta1, beta2, 1 - beta2, 1 / sqrt(bias2), eps, lr, bias1, decay.
 TileProgram adam_program(DType compute, Adam kind) {
   ProgramBuilder b(compute, Shape{kCount});
   int p = b.dense(0);
@@ -36,7 +36,7 @@ TileProgram adam_program(DType compute, Adam kind) {
   if (kind.decoupled) p = b.op(Ew::mul, p, decay);
   const int m1 = b.op(Ew::add, m, b.op(Ew::mul, b.op(Ew::sub, g, m), rate1));
   const int v1 = b.op(Ew::add, b.op(Ew::mul, v, beta2), b.op(Ew::mul, b.op(Ew::mul, g, g), rate2));
-  const int denominator = b.op(Ew::add, b.op(Ew::div, b.op(Ew::sqrt, v1), root), eps);
+  const int denominator = b.op(Ew::add, b.op(Ew::mul, b.op(Ew::sqrt, v1), root), eps);
   const int p1 = b.op(Ew::sub, p, b.op(Ew::mul, b.op(Ew::div, m1, denominator), step));
   b.store(m1, 1);
   b.store(v1, 2);

@@ -399,28 +399,40 @@ TEST_P(Tile, evaluate_leaves_the_result) {
   }
 }
 
-// As a matrix product hands out its blocks.
+// As a matrix product hands out its blocks; rows may run into the next matrix of a batch, or over the end of their own row.
 TEST_P(Tile, run_rows_is_row_by_row_run) {
-  constexpr int64_t kRows = 20, kColumns = 50, kStride = 40;  // producer rows lie 40 apart
-  Dice dice{9};
-  World world;
-  ProgramBuilder b(DType::f32, Shape{kRows, kColumns});
-  const int product = b.producer(), bias = b.view(world.add(DType::f32, kColumns, dice), DType::f32, {0, 1});
-  const int row = b.view(world.add(DType::f32, kRows, dice), DType::f32, {1, 0});
-  b.store(b.op(Ew::mul, b.op(Ew::relu, b.op(Ew::add, product, bias)), row), world.add(DType::f32, kRows * kColumns, dice));
-  std::vector<float> producer(8 * kStride);
-  for (float& x : producer) put_random(DType::f32, reinterpret_cast<char*>(&x), dice);
-  const auto kernel = TileKernel::compile(b.p);
-  EXPECT_EQ(kernel->description(), "add_relu+mul");
-  const auto before = world.snapshot();
-  const auto values = world.pointers();
-  for (int64_t r = 0; r < 8; ++r) kernel->run(values.data(), nullptr, producer.data() + r * kStride, (r + 3) * kColumns + 10, 32);
-  const auto expected = world.snapshot();
-  world.restore(before);
-  kernel->run_rows(values.data(), nullptr, {.index = 3 * kColumns + 10, .index_stride = kColumns, .rows = 8, .length = 32,
-                                            .producer = producer.data(), .producer_stride = kStride});
-  EXPECT_TRUE(world.equals(expected));
-  EXPECT_FALSE(world.equals(before));
+  constexpr int64_t kBatch = 3, kRows = 6, kColumns = 50, kStride = 64;  // producer rows lie 64 apart
+  for (const int64_t length : {1, 16, 32, 45, 60}) {
+    for (const int64_t index_stride : {kColumns, length, int64_t{71}}) {
+      for (const int kind : {0, 1, 2, 3}) {
+        for (const int64_t tile : {0, 24}) {
+          Dice dice{9};
+          World world;
+          ProgramBuilder b(DType::f32, Shape{kBatch, kRows, kColumns});
+          int y = b.producer();
+          const int bias = kind == 0 ? b.dense(world.add(DType::f32, kBatch * kRows * kColumns, dice))
+                                     : b.view(world.add(DType::f32, kBatch * kColumns, dice), DType::f32, {kind == 1 ? 0 : kColumns, 0, 1});
+          const int scale = kind == 3 ? b.view(world.add(DType::f32, kRows, dice), DType::f32, {0, 1, 0}) : -1;
+          y = b.op(Ew::relu, b.op(Ew::add, y, bias));
+          if (scale >= 0) y = b.op(Ew::mul, y, scale);
+          b.store(y, world.add(DType::f32, kBatch * kRows * kColumns, dice));
+          const int64_t rows = std::min<int64_t>(12, (kBatch * kRows * kColumns - 3 - length) / index_stride + 1);
+          std::vector<float> producer(static_cast<size_t>(rows * kStride));
+          for (float& x : producer) put_random(DType::f32, reinterpret_cast<char*>(&x), dice);
+          const auto kernel = TileKernel::compile(b.p, {.superinstructions = true, .tile_size = tile, .stream_bytes = 0});
+          const auto before = world.snapshot();
+          const auto values = world.pointers();
+          for (int64_t r = 0; r < rows; ++r) kernel->run(values.data(), nullptr, producer.data() + r * kStride, 3 + r * index_stride, length);
+          const auto expected = world.snapshot();
+          world.restore(before);
+          kernel->run_rows(values.data(), nullptr, {.index = 3, .index_stride = index_stride, .rows = rows, .length = length,
+                                                    .producer = producer.data(), .producer_stride = kStride});
+          ASSERT_TRUE(world.equals(expected)) << length << " " << index_stride << " " << kind << " " << tile;
+          ASSERT_FALSE(world.equals(before));
+        }
+      }
+    }
+  }
 }
 
 // Large enough for several tasks, with and without streaming, for any number of threads.

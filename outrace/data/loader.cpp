@@ -33,8 +33,8 @@ DataLoader::DataLoader(std::vector<float> inputs, const Shape& row_shape, std::v
   if (options.batch_size < 1)
     fail(ErrorKind::value, "[DataLoader] batch_size must be positive; got ", options.batch_size);
   if (static_cast<int64_t>(inputs_.size()) != count * row_shape.numel())
-    fail(ErrorKind::shape, "[DataLoader] ", inputs_.size(), " input values are not ", count, " rows (one a label) of shape ",
-         row_shape);
+    fail(ErrorKind::shape, "[DataLoader] ", inputs_.size(), " input values are not ", count,
+         " rows (one a label) of shape ", row_shape);
   for (int64_t row : rows_)
     if (row < 0 || row >= count)
       fail(ErrorKind::value, "[DataLoader] row ", row, " is asked for, but there are rows 0 to ", count - 1);

@@ -10,7 +10,8 @@ namespace outrace::data {
 
 int64_t count_correct(const Tensor& logits, const Tensor& labels) {
   if (logits.rank() != 2 || labels.rank() != 1 || logits.size(0) != labels.size(0))
-    fail(ErrorKind::shape, "[accuracy] logits must be [N, C] and labels [N]; got ", logits.shape(), " and ", labels.shape());
+    fail(ErrorKind::shape, "[accuracy] logits must be [N, C] and labels [N]; got ", logits.shape(), " and ",
+         labels.shape());
   const int64_t classes = logits.size(1);
   const std::vector<double> values = logits.to_vector<double>();
   const std::vector<int64_t> right = labels.to_vector<int64_t>();

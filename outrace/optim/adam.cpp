@@ -16,7 +16,7 @@ void Adam::set_numbers() {
   one_minus_beta1_.set(1 - options_.beta1);
   beta2_.set(options_.beta2);
   one_minus_beta2_.set(1 - options_.beta2);
-  root_of_bias2_.set(std::sqrt(1 - std::pow(options_.beta2, t)));
+  inverse_root_of_bias2_.set(1 / std::sqrt(1 - std::pow(options_.beta2, t)));
   eps_.set(options_.eps);
   step_size_.set(lr() / (1 - std::pow(options_.beta1, t)));
   decay_.set(decoupled_ ? 1 - lr() * options_.weight_decay : options_.weight_decay);
@@ -30,7 +30,7 @@ void Adam::update(Tensor& p, const Tensor& gradient, std::vector<Tensor>& state)
   const Tensor start = decays && decoupled_ ? p * decay_.like(p) : p;
   Tensor m1 = m + (g - m) * one_minus_beta1_.like(p);
   Tensor v1 = v * beta2_.like(p) + (g * g) * one_minus_beta2_.like(p);
-  Tensor p1 = start - (m1 / (sqrt(v1) / root_of_bias2_.like(p) + eps_.like(p))) * step_size_.like(p);
+  Tensor p1 = start - (m1 / (sqrt(v1) * inverse_root_of_bias2_.like(p) + eps_.like(p))) * step_size_.like(p);
   p.assign(std::move(p1));
   m.assign(std::move(m1));
   v.assign(std::move(v1));

@@ -21,7 +21,7 @@ class Adam : public Optimizer {
  private:
   AdamOptions options_;
   bool decoupled_;
-  StepNumber one_minus_beta1_, beta2_, one_minus_beta2_, root_of_bias2_, eps_, step_size_, decay_;
+  StepNumber one_minus_beta1_, beta2_, one_minus_beta2_, inverse_root_of_bias2_, eps_, step_size_, decay_;
 };
 
 struct AdamWOptions {

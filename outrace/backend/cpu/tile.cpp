@@ -306,7 +306,8 @@ void run_linear(const TileCode& code, void* const* values, const ScalarValue* sc
   });
 }
 
-// Blocks of one tile each, side by side in squares: a square touches few enough pages of either array for the TLB.
+// Blocks of one tile each, side by side in squares: a square touches few enough pages of either array for the TLB (4000 x 4000:
+// squares of 64 give 5.5 GB/s, 256 6.0, 512 5.9).
 void run_blocks(const TileCode& code, void* const* values, const ScalarValue* scalars) {
   constexpr int64_t kSquare = 256;
   const int inner = code.rank - 1, axis = code.block_axis;

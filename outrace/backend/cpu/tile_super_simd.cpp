@@ -65,8 +65,8 @@ void super(char* const* cells, const int16_t* operands, int64_t n) {
     R::eval(in, u, out);
 #pragma GCC unroll 8
     for (int k = 0; k < R::kOutputs; ++k) out[k].store(to[k] + i);
-    // The first inputs are the parameter and its moments, which come from beyond L2; the next call, or the next tile, goes on
-    // where this one ends.
+    // The first inputs are the parameter and its moments; the next call, or the next tile, goes on where this one ends. Gains 3 %
+    // for 30 M parameters in memory; for 500 K in L3 the hardware's prefetch does already.
     if constexpr (R::kOutputs > 1) {
 #pragma GCC unroll 8
       for (int k = 0; k < R::kOutputs; ++k) hwy::Prefetch(from[k] + i + n);
