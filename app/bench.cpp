@@ -38,7 +38,7 @@ constexpr double kMeasuredMs = 1000;  // sampling goes on till then or till kMos
 constexpr int64_t kWarmUpSteps = 3;   // at least; programs are made in the first two
 constexpr double kWarmUpMs = 200;     // at least; processors raise their clock in that time
 constexpr int64_t kProfiledSteps = 50;
-constexpr size_t kLabelColumns = 36;
+constexpr size_t kLabelColumns = 30;
 
 struct BenchOptions {
   std::string workload, dtype = "f32";
@@ -82,9 +82,9 @@ struct Figures {
 
 class Bench {
  public:
-  Bench(const Workload& workload, DType dtype, const BenchOptions& options)
-      : batches_((manual_seed(options.seed), workload.sizes), kBatches, INT64_MAX, dtype, Device()),
-        training_(workload.sizes, {.dtype = dtype, .loop = find_loop(options.loop_name)}) {}
+  Bench(const Workload& workload, DType dtype, Loop loop)
+      : batches_(workload.sizes, kBatches, INT64_MAX, dtype, Device()),
+        training_(workload.sizes, {.dtype = dtype, .loop = loop}) {}
 
   // Until it is complete or a signal came.
   Figures measure() {
@@ -92,7 +92,8 @@ class Bench {
     figures.timing.steps_a_sample = kStepsASample;
     const Stopwatch warm_up;
     for (int64_t i = 0; (i < kWarmUpSteps || warm_up.ms() < kWarmUpMs) && stop_signal() == 0; ++i) next_step();
-    Tensor first, last;
+    Tensor last;
+    bool started = false;
     const Stopwatch all;
     std::vector<double>& samples = figures.timing.samples;
     while (std::ssize(samples) < kFewestSamples || (all.ms() < kMeasuredMs && std::ssize(samples) < kMostSamples)) {
@@ -101,12 +102,11 @@ class Bench {
       for (int64_t i = 0; i < kStepsASample; ++i) {
         if (stop_signal() != 0) return figures;
         last = next_step();
-        if (!first.defined()) first = last;
+        if (!std::exchange(started, true)) figures.first_loss = last.item();
       }
       figures.last_loss = last.item();
       samples.push_back(watch.ms() / kStepsASample);
     }
-    figures.first_loss = first.item();
     return figures;
   }
 
@@ -195,14 +195,16 @@ nlohmann::ordered_json profile_json(const std::vector<ProfileRow>& rows, const R
 int bench(const Common& common, const BenchOptions& options) {
   const Workload& workload = find_workload(options.workload);
   const DType dtype = training_dtype(options.dtype);
+  const Loop loop = find_loop(options.loop_name);
   progress(fmt::format("{}: making {} batches", workload.name, kBatches));
-  Bench bench(workload, dtype, options);
+  manual_seed(options.seed);
+  Bench bench(workload, dtype, loop);
   const Figures figures = bench.measure();
   const Timing& timing = figures.timing;
-  if (timing.samples.empty()) {
-    remark("stopped before the first sample was complete");
-    return kFailed;
-  }
+  if (stop_signal() != 0)
+    remark(fmt::format("Stopped by signal {}{}", stop_signal(),
+                       timing.samples.empty() ? " before the first sample was complete." : "; so far:"));
+  if (timing.samples.empty()) return kFailed;
   std::optional<std::vector<ProfileRow>> rows;
   if (options.profile && stop_signal() == 0) rows = profile(bench);
 
@@ -224,9 +226,9 @@ int bench(const Common& common, const BenchOptions& options) {
     out(json.dump() + "\n");
   } else {
     const double gflops = workload.sizes.flops() / ms * 1e-6;
-    out(fmt::format("{} {} ({} loop, {}, {}): {} ms a step, best of {} samples of {} steps\n", bold(workload.name),
+    out(fmt::format("{} {} ({} loop, {}, {}): {} ms a step, best of {} of {} steps\n", bold(workload.name),
                     options.dtype, options.loop_name, name_of(active_isa()), counted(num_threads(), "thread"),
-                    significant(ms, 4), timing.samples.size(), kStepsASample));
+                    significant(ms, 4), counted(std::ssize(timing.samples), "sample"), kStepsASample));
     out(fmt::format("{:.0f} samples/s, {} GFLOP/s ({} of the measured peak), loss {:.4f} at first, {:.4f} at last\n",
                     static_cast<double>(workload.sizes.batch) / ms * 1e3, significant(gflops),
                     percent(gflops / roof_of(dtype).gflops), figures.first_loss, figures.last_loss));

@@ -19,7 +19,7 @@ Batches::Batches(const Sizes& sizes, int64_t wanted, int64_t most_bytes, DType d
 Training::Training(const Sizes& sizes, const TrainingOptions& options)
     : loop_(options.loop),
       network_(sizes, options.dtype),
-      optimizer_((network_.to(options.device), network_.parameters()), {.lr = options.lr}),
+      optimizer_(network_.to(options.device).parameters(), {.lr = options.lr}),
       captured_([this](const Tensor& x, const Tensor& y) { return plain_step(x, y); }) {}
 
 Tensor Training::step(const Tensor& inputs, const Tensor& labels) {

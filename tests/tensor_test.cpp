@@ -103,6 +103,26 @@ TEST(Tensor, BackwardTwice) {
   EXPECT_NE(error_of([&] { (w * w).detach().backward(); }).find("requires a gradient"), std::string::npos);
 }
 
+// A metric read from the network's output after backward() used it, without NoGrad: common, and no reason to keep old weights.
+TEST(Tensor, MetricsOfAUsedGraph) {
+  nn::Linear layer(4, 3);
+  optim::SGD sgd(layer.parameters(), {.lr = 0.1});
+  Tensor x = ones({2, 4});
+  std::vector<Tensor> metrics;
+  for (int i = 0; i < 3; ++i) {
+    sgd.zero_grad();
+    Tensor out = layer(x);
+    Tensor metric = mean(softmax(out) * out);
+    sum(out * out).backward();
+    sgd.step();
+    metrics.push_back(metric);
+    EXPECT_TRUE(std::isfinite(metric.item()));
+    EXPECT_EQ(layer.weight.node().buffer->refs.load(), 1);
+    EXPECT_EQ(layer.weight.node().refs.load(), 1);
+  }
+  EXPECT_NE(error_of([&] { metrics[0].backward(); }).find("retain_graph"), std::string::npos);
+}
+
 TEST(Tensor, NoGradRecordsNoHistory) {
   Tensor w = matrix({2}, {1}).requires_grad_();
   NoGrad off;

@@ -1,5 +1,5 @@
-// Tile programs done one element at a time in plain C++: what the tile kernels are compared with, bit for bit. Elementary functions
-// (exp, log, tanh) come from the caller; their accuracy is a matter of its own.
+// Tile programs done one element at a time in plain C++: what the tile kernels are compared with, bit for bit.
+// Elementary functions (exp, log, tanh) come from the caller; their accuracy is a matter of its own.
 #pragma once
 #include <algorithm>
 #include <array>
@@ -22,8 +22,8 @@ struct Plain {
   Plain() = default;
   Plain(T value) : v(value) {}
   template <class Number>
-    requires(std::is_arithmetic_v<Number> && !std::is_same_v<Number, T>)
-  Plain(Number literal) : v(static_cast<T>(literal)) {}
+  requires(std::is_arithmetic_v<Number> && !std::is_same_v<Number, T>) Plain(Number literal)
+      : v(static_cast<T>(literal)) {}
 
   static inline T (*exp_hook)(T) = nullptr;
   static inline T (*log_hook)(T) = nullptr;
@@ -49,8 +49,10 @@ struct Plain {
   friend bool operator!=(Plain x, Plain z) { return x.v != z.v; }
   friend Plain select(bool c, Plain x, Plain z) { return c ? x : z; }
   friend Plain abs(Plain x) {
-    if constexpr (std::is_integral_v<T>) return x.v < 0 ? -x : x;
-    else return Plain(std::abs(x.v));
+    if constexpr (std::is_integral_v<T>)
+      return x.v < 0 ? -x : x;
+    else
+      return Plain(std::abs(x.v));
   }
   friend Plain sqrt(Plain x) { return Plain(std::sqrt(x.v)); }
   friend Plain exp(Plain x) { return Plain(exp_hook(x.v)); }
@@ -64,18 +66,18 @@ struct Plain {
 template <class T>
 T reference_row(Ew op, [[maybe_unused]] Plain<T> x, [[maybe_unused]] Plain<T> z, [[maybe_unused]] Plain<T> w) {
   switch (op) {
-#define UNARY(name, value, gx, types, autocast, low, high)                               \
-  case Ew::name:                                                                         \
-    if constexpr (!(detail::types && std::is_integral_v<T>)) return Plain<T>(value).v;   \
+#define UNARY(name, value, gx, types, autocast, low, high)                             \
+  case Ew::name:                                                                       \
+    if constexpr (!(detail::types && std::is_integral_v<T>)) return Plain<T>(value).v; \
     break;
-#define BINARY(name, value, gx, gz, types, autocast, low, high)                          \
-  case Ew::name:                                                                         \
-    if constexpr (!(detail::types && std::is_integral_v<T>)) return Plain<T>(value).v;   \
+#define BINARY(name, value, gx, gz, types, autocast, low, high)                        \
+  case Ew::name:                                                                       \
+    if constexpr (!(detail::types && std::is_integral_v<T>)) return Plain<T>(value).v; \
     break;
-#define COMPARE(name, value) \
-  case Ew::name: return T((value) ? 1 : 0);
-#define SELECT(name, value, gz, gw, low, high) \
-  case Ew::name: return Plain<T>(value).v;
+#define COMPARE(name, value)   \
+  case Ew::name:               \
+    return T((value) ? 1 : 0); \
+#define SELECT(name, value, gz, gw, low, high) case Ew::name : return Plain < T>(value).v;
 #include "outrace/ops/ops.def"
 #undef UNARY
 #undef BINARY
@@ -87,8 +89,10 @@ T reference_row(Ew op, [[maybe_unused]] Plain<T> x, [[maybe_unused]] Plain<T> z,
 
 template <class Stored, class T>
 Stored reference_convert(T x) {
-  if constexpr (std::is_same_v<Stored, bool>) return x != T(0);
-  else if constexpr (std::is_same_v<Stored, bf16> || std::is_same_v<Stored, f16>) return Stored(static_cast<float>(x));
+  if constexpr (std::is_same_v<Stored, bool>)
+    return x != T(0);
+  else if constexpr (std::is_same_v<Stored, bf16> || std::is_same_v<Stored, f16>)
+    return Stored(static_cast<float>(x));
   else if constexpr (std::is_integral_v<Stored> && std::is_floating_point_v<T>) {
     if (x != x) return 0;
     const long double low = std::numeric_limits<Stored>::min(), high = std::numeric_limits<Stored>::max();
@@ -102,9 +106,12 @@ template <class T, class Stored>
 T reference_load(const char* p) {
   Stored s;
   std::memcpy(&s, p, sizeof s);
-  if constexpr (std::is_same_v<Stored, bf16> || std::is_same_v<Stored, f16>) return reference_convert<T>(static_cast<float>(s));
-  else if constexpr (std::is_same_v<Stored, bool>) return s ? T(1) : T(0);
-  else return reference_convert<T>(s);
+  if constexpr (std::is_same_v<Stored, bf16> || std::is_same_v<Stored, f16>)
+    return reference_convert<T>(static_cast<float>(s));
+  else if constexpr (std::is_same_v<Stored, bool>)
+    return s ? T(1) : T(0);
+  else
+    return reference_convert<T>(s);
 }
 
 // Where element `index` of the space lies in a view.
@@ -119,8 +126,8 @@ inline int64_t element_of(const View& view, const Shape& space, int64_t index) {
 
 // All registers of one element. producer: its value there.
 template <class T>
-std::vector<T> reference_registers(const TileProgram& p, const std::vector<const char*>& values, const ScalarValue* scalars,
-                                   const T* producer, int64_t index) {
+std::vector<T> reference_registers(const TileProgram& p, const std::vector<const char*>& values,
+                                   const ScalarValue* scalars, const T* producer, int64_t index) {
   std::vector<T> reg;
   for (const TileLoad& load : p.loads) {
     switch (load.kind) {
@@ -131,7 +138,8 @@ std::vector<T> reference_registers(const TileProgram& p, const std::vector<const
       }
       case TileLoad::Kind::constant: reg.push_back(static_cast<T>(load.constant)); break;
       case TileLoad::Kind::scalar:
-        reg.push_back(is_float(load.dtype) ? reference_convert<T>(scalars[load.scalar].real) : static_cast<T>(scalars[load.scalar].integer));
+        reg.push_back(is_float(load.dtype) ? reference_convert<T>(scalars[load.scalar].real)
+                                           : static_cast<T>(scalars[load.scalar].integer));
         break;
       case TileLoad::Kind::producer: reg.push_back(*producer); break;
     }
@@ -143,7 +151,7 @@ std::vector<T> reference_registers(const TileProgram& p, const std::vector<const
   return reg;
 }
 
-// Elements [index, index + length): reads `before`, writes `after` (copies of all values, as they were before the program).
+// Elements [index, index + length): reads `before`, writes `after`, which begins as a copy of it.
 template <class T>
 void reference_run(const TileProgram& p, const std::vector<const char*>& before, const std::vector<char*>& after,
                    const ScalarValue* scalars, const T* producer, int64_t index, int64_t length) {
@@ -163,8 +171,10 @@ void reference_run(const TileProgram& p, const std::vector<const char*>& before,
 inline bool same_bits(DType dtype, const char* a, const char* b) {
   return visit_dtype(dtype, [&]<class Stored>(Stored) {
     if (std::memcmp(a, b, sizeof(Stored)) == 0) return true;
-    if constexpr (std::is_integral_v<Stored>) return false;
-    else return std::isnan(reference_load<double, Stored>(a)) && std::isnan(reference_load<double, Stored>(b));
+    if constexpr (std::is_integral_v<Stored>)
+      return false;
+    else
+      return std::isnan(reference_load<double, Stored>(a)) && std::isnan(reference_load<double, Stored>(b));
   });
 }
 

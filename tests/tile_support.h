@@ -1,4 +1,4 @@
-// What the tests of tile programs share: a builder of programs, buffers with guards, every instruction set of the machine.
+// What the tests of tile programs share: a builder of programs, buffers with guards, every instruction set here.
 #pragma once
 #include <gtest/gtest.h>
 
@@ -9,6 +9,7 @@
 #include "outrace/backend/cpu/tile.h"
 #include "outrace/core/cpu_info.h"
 #include "outrace/graph/plan.h"
+#include "tile_reference.h"
 
 namespace outrace::test {
 
@@ -20,12 +21,17 @@ class ProgramBuilder {
     p.space = space;
   }
   int view(int value, DType dtype, const Strides& strides, int64_t offset = 0) {
-    return load({.kind = TileLoad::Kind::view, .dtype = dtype, .view = {.value = value, .offset = offset, .strides = strides}});
+    return load(
+        {.kind = TileLoad::Kind::view, .dtype = dtype, .view = {.value = value, .offset = offset, .strides = strides}});
   }
   int dense(int value, DType dtype) { return view(value, dtype, contiguous_strides(p.space)); }
   int dense(int value) { return dense(value, p.compute); }
-  int constant(double c) { return load({.kind = TileLoad::Kind::constant, .dtype = p.compute, .view = {}, .constant = c}); }
-  int scalar(int index) { return load({.kind = TileLoad::Kind::scalar, .dtype = p.compute, .view = {}, .constant = 0, .scalar = index}); }
+  int constant(double c) {
+    return load({.kind = TileLoad::Kind::constant, .dtype = p.compute, .view = {}, .constant = c});
+  }
+  int scalar(int index) {
+    return load({.kind = TileLoad::Kind::scalar, .dtype = p.compute, .view = {}, .constant = 0, .scalar = index});
+  }
   int producer() { return load({.kind = TileLoad::Kind::producer, .dtype = p.compute, .view = {}}); }
   int op(Ew e, int x, int z = -1, int w = -1) {
     p.instrs.push_back({e, static_cast<int16_t>(x), static_cast<int16_t>(z), static_cast<int16_t>(w)});
@@ -46,10 +52,28 @@ class ProgramBuilder {
   }
 };
 
+// The kernels' own exp, log and tanh for the scalar interpreter: their accuracy has a test of its own.
+template <class T, Ew kOp>
+T elementary(T x) {
+  ProgramBuilder b(dtype_of<T>(), Shape{1});
+  b.store(b.op(kOp, b.dense(0)), 1);
+  T out;
+  void* values[] = {&x, &out};
+  cpu::TileKernel::compile(b.p)->run(values, nullptr, nullptr, 0, 1);
+  return out;
+}
+template <class T>
+void hook_elementary() {
+  Plain<T>::exp_hook = &elementary<T, Ew::exp>;
+  Plain<T>::log_hook = &elementary<T, Ew::log>;
+  Plain<T>::tanh_hook = &elementary<T, Ew::tanh>;
+}
+
 // Bytes between two guards; `shift` elements off the alignment that the allocator gives.
 class Guarded {
  public:
-  explicit Guarded(int64_t bytes, int64_t shift_bytes = 0) : shift_(shift_bytes), bytes_(bytes), memory_(all(), kGuard) {}
+  explicit Guarded(int64_t bytes, int64_t shift_bytes = 0)
+      : shift_(shift_bytes), bytes_(bytes), memory_(all(), kGuard) {}
   char* data() { return memory_.data() + kGuardBytes + shift_; }
   const char* data() const { return memory_.data() + kGuardBytes + shift_; }
   int64_t bytes() const { return bytes_; }
@@ -59,7 +83,8 @@ class Guarded {
   }
   bool guards_hold() const {
     for (size_t i = 0; i < memory_.size(); ++i) {
-      const bool inside = i >= static_cast<size_t>(kGuardBytes + shift_) && i < static_cast<size_t>(kGuardBytes + shift_ + bytes_);
+      const bool inside =
+          i >= static_cast<size_t>(kGuardBytes + shift_) && i < static_cast<size_t>(kGuardBytes + shift_ + bytes_);
       if (!inside && memory_[i] != kGuard) return false;
     }
     return true;

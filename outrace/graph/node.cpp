@@ -1,6 +1,6 @@
 #include "outrace/graph/node.h"
 
-#include <vector>
+#include <utility>
 
 #include "outrace/backend/backend.h"
 #include "outrace/core/error.h"
@@ -38,34 +38,33 @@ NodeInputs::NodeInputs(std::span<const NodePtr> inputs) : size_(inputs.size()) {
 namespace {
 
 // Nodes whose last reference went while another was being destroyed wait here, so that a chain of a million ends in a loop.
+// Without a destructor: nodes are dropped until the very end of a thread.
 struct Graveyard {
-  std::vector<NodePtr> edges;
-  bool digging = false;
+  Node* first;
+  bool digging;
 };
-thread_local Graveyard graveyard;
-
-void bury(Graveyard& yard) {
-  yard.digging = true;
-  while (!yard.edges.empty()) {
-    NodePtr last = std::move(yard.edges.back());
-    yard.edges.pop_back();
-    last.reset();
-  }
-  yard.digging = false;
-}
+constinit thread_local Graveyard graveyard{nullptr, false};
 
 }  // namespace
 
 void Node::destroy(Node* n) {
-  n->inputs.drain(graveyard.edges);
-  if (n->donor) graveyard.edges.push_back(std::move(n->donor));
-  delete n;
-  if (!graveyard.digging) bury(graveyard);
+  if (graveyard.digging) {
+    n->next_dead = graveyard.first;
+    graveyard.first = n;
+    return;
+  }
+  graveyard.digging = true;
+  while (n) {
+    delete n;
+    n = graveyard.first;
+    if (n) graveyard.first = n->next_dead;
+  }
+  graveyard.digging = false;
 }
 
 void drop_inputs(Node& node) {
-  node.inputs.drain(graveyard.edges);
-  if (!graveyard.digging) bury(graveyard);
+  NodeInputs gone;
+  std::swap(gone, node.inputs);
 }
 
 NodePtr make_buffer_node(BufferPtr buffer, DType dtype, const Shape& shape, int64_t byte_offset) {

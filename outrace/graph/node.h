@@ -49,13 +49,6 @@ class NodeInputs {
   const NodePtr& operator[](size_t i) const { return span()[i]; }
   auto begin() const { return span().begin(); }
   auto end() const { return span().end(); }
-  // Moves every input to the end of `out`: destruction without recursion.
-  template <class Out>
-  void drain(Out& out) {
-    NodePtr* p = heap_ ? heap_.get() : inline_.data();
-    for (size_t i = 0; i < size_; ++i) out.push_back(std::move(p[i]));
-    size_ = 0;
-  }
 
  private:
   std::array<NodePtr, 4> inline_;
@@ -81,10 +74,12 @@ struct Node : Recycled<Node> {
 
   NodePtr donor;               // the old value of the slot this node was assigned to; its buffer may be overwritten
   Slot* owner = nullptr;       // the slot whose current value this is; autograd stops here when the slot requires a gradient
-  int32_t handles = 0;         // slots that hold this node; > 0 at a flush: an output
+  std::atomic<int32_t> handles{0};  // slots that hold this node; > 0 at a flush: an output
   Recorder* recorder = nullptr;  // who may still use it while it is pending
   uint64_t hash = 0;
   std::source_location where;  // the caller's line
+
+  Node* next_dead = nullptr;  // see destroy()
 
   // Scratch of one graph walk, under the engine's lock.
   uint32_t mark = 0;

@@ -39,14 +39,18 @@ Walk walk_graph(std::span<const NodePtr> roots) {
     ++held[root->index];
     walk.output[root->index] = 1;
   }
+  std::vector<uint8_t> freed(count, 0);  // backward() has used part of the way to the leaves: nothing above can be differentiated
   for (size_t i = 0; i < count; ++i) {
     const Node& n = *walk.nodes[i];
     if (n.is_leaf()) {
       walk.output[i] = 0;
+      freed[i] = n.used_by_backward;
       continue;
     }
+    freed[i] = n.used_by_backward;
+    for (const NodePtr& in : n.inputs) freed[i] |= in->requires_grad && freed[in->index];
     if (n.handles > 0 || n.refs.load(std::memory_order_relaxed) > held[i]) walk.output[i] = 1;
-    walk.keep[i] = walk.output[i] && n.requires_grad && !n.used_by_backward && !n.owner;
+    walk.keep[i] = walk.output[i] && n.requires_grad && !freed[i] && !n.owner;
   }
   return walk;
 }

@@ -1,7 +1,7 @@
-// exp, log and tanh of a vector. A lane's result depends on that lane's number alone, and is the same on AVX2, AVX-512 and NEON:
-// every step is an IEEE operation or an explicit fused multiply-add. Largest errors found by tests/tile_math_test.cpp, in units of
-// the last place, f32 and f64 alike: exp 0.98, log 0.78, tanh 2.5.
-// Included once a target from *_simd.cpp files, hence no #pragma once but Highway's toggled guard.
+// exp, log and tanh of a vector. A lane's result depends on that lane's number alone, and is the same on AVX2, AVX-512
+// and NEON: every step is an IEEE operation or an explicit fused multiply-add. Largest errors found by
+// tests/tile_math_test.cpp, in units of the last place, f32 and f64 alike: exp 0.98, log 0.78, tanh 2.5. Included once
+// a target from *_simd.cpp files, hence no #pragma once but Highway's toggled guard.
 #if defined(OUTRACE_BACKEND_CPU_SIMD_MATH_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef OUTRACE_BACKEND_CPU_SIMD_MATH_H
 #undef OUTRACE_BACKEND_CPU_SIMD_MATH_H
@@ -19,8 +19,8 @@ namespace {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Facts of the two formats. kRound is 1.5 * 2^mantissa bits: adding it leaves a small number rounded to an integer in the low bits.
-// ln2 = kLn2High + kLn2Low, the first with so few bits that its products with exponents are exact.
+// Facts of the two formats. kRound is 1.5 * 2^mantissa bits: adding it leaves a small number rounded to an integer in
+// the low bits. ln2 = kLn2High + kLn2Low, the first with so few bits that its products with exponents are exact.
 template <class T>
 struct MathFacts;
 template <>
@@ -49,8 +49,9 @@ struct MathFacts<double> {
   static constexpr double kNormal = 0x1p-1022, kScale = 0x1p54, kScaleExponent = 54;
   static constexpr Bits kOne = 0x3ff0000000000000, kSqrtHalf = 0x3fe6a09e667f3bcd;
   // r^14 / 14! is 0.02 of a unit in the last place of 1.
-  static constexpr double kExp[] = {1 / 2., 1 / 6., 1 / 24., 1 / 120., 1 / 720., 1 / 5040., 1 / 40320., 1 / 362880., 1 / 3628800.,
-                                    1 / 39916800., 1 / 479001600., 1 / 6227020800.};
+  static constexpr double kExp[] = {1 / 2.,       1 / 6.,        1 / 24.,        1 / 120.,
+                                    1 / 720.,     1 / 5040.,     1 / 40320.,     1 / 362880.,
+                                    1 / 3628800., 1 / 39916800., 1 / 479001600., 1 / 6227020800.};
   static constexpr double kLog[] = {6.666666666666735130e-01, 3.999999999940941908e-01, 2.857142874366239149e-01,
                                     2.222219843214978396e-01, 1.818357216161805012e-01, 1.531383769920937332e-01,
                                     1.479819860511658591e-01};
@@ -110,10 +111,11 @@ HWY_INLINE V log_of(V x) {
   const hn::RebindToUnsigned<decltype(d)> du;
   const auto tiny = hn::Lt(x, hn::Set(d, F::kNormal));
   const V scaled = hn::IfThenElse(tiny, hn::Mul(x, hn::Set(d, F::kScale)), x);
-  // scaled = 2^k * m, sqrt(1/2) <= m < sqrt(2); the biased k is made a number by planting it in the mantissa of 2^kMantissa.
+  // scaled = 2^k * m, sqrt(1/2) <= m < sqrt(2). Planting the biased k in the mantissa of 2^kMantissa makes it a number.
   const auto bits = hn::Add(hn::BitCast(du, scaled), hn::Set(du, F::kOne - F::kSqrtHalf));
   const auto planted = hn::Or(hn::ShiftRight<F::kMantissa>(bits), hn::BitCast(du, hn::Set(d, F::kRound / T(1.5))));
-  const V bias = hn::Add(hn::Set(d, F::kRound / T(1.5) + F::kBias), hn::IfThenElseZero(tiny, hn::Set(d, F::kScaleExponent)));
+  const V bias =
+      hn::Add(hn::Set(d, F::kRound / T(1.5) + F::kBias), hn::IfThenElseZero(tiny, hn::Set(d, F::kScaleExponent)));
   const V k = hn::Sub(hn::BitCast(d, planted), bias);
   const auto mantissa = hn::And(bits, hn::Set(du, (Bits{1} << F::kMantissa) - 1));
   const V f = hn::Sub(hn::BitCast(d, hn::Add(mantissa, hn::Set(du, F::kSqrtHalf))), hn::Set(d, T(1)));

@@ -1,5 +1,6 @@
-// What the `value` texts of ops.def are compiled over: a vector of floats with operators, and a single int64_t with the same face.
-// Included once a target from *_simd.cpp files (after Highway), hence no #pragma once but Highway's toggled guard.
+// What the `value` texts of ops.def are compiled over: a vector of floats with operators, and a single int64_t with the
+// same face. Included once a target from *_simd.cpp files (after Highway), hence no #pragma once but Highway's toggled
+// guard.
 #if defined(OUTRACE_BACKEND_CPU_SIMD_VALUE_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef OUTRACE_BACKEND_CPU_SIMD_VALUE_H
 #undef OUTRACE_BACKEND_CPU_SIMD_VALUE_H

@@ -19,7 +19,7 @@ struct Scratch {
   int64_t bytes = 0;
   uint64_t owner = 0;  // the program whose fixed cells are in place
 };
-// Without a destructor, so that reading it costs no check whether it was constructed; the memory has an owner of its own.
+// Without a destructor, so that reading it costs no check whether it was constructed. grow_scratch owns the memory.
 constinit thread_local Scratch thread_scratch;
 
 [[gnu::noinline]] void grow_scratch(int64_t bytes) {
@@ -33,7 +33,8 @@ class TileRun {
  public:
   TileRun(const TileCode& code, void* const* values, const ScalarValue* scalars, int64_t most_elements)
       : code_(code), values_(values), move_(*code.move) {
-    if (thread_scratch.bytes < code.scratch_bytes) [[unlikely]] grow_scratch(code.scratch_bytes);
+    if (thread_scratch.bytes < code.scratch_bytes) [[unlikely]]
+      grow_scratch(code.scratch_bytes);
     Scratch& scratch = thread_scratch;
     cells_ = reinterpret_cast<char**>(scratch.memory);
     if (scratch.owner != code.id) place_fixed_cells(scratch);
@@ -56,7 +57,8 @@ class TileRun {
     const int inner = code_.rank - 1;
     if (!code_.strided.empty()) {
       const bool pointing = code_.loads_may_point && at_[inner] + rows.length <= code_.space[inner];
-      if (!pointing || inner == 0 || rows.index_stride != code_.space[inner] || ++at_[inner - 1] == code_.space[inner - 1]) return false;
+      if (!pointing || inner == 0 || rows.index_stride != code_.space[inner]) return false;
+      if (++at_[inner - 1] == code_.space[inner - 1]) return false;
       for (const TileCode::Strided& s : code_.strided) cells_[s.cell] += s.strides[inner - 1] << s.size_log2;
     }
     for (const TileCode::Dense& d : code_.dense_loads) cells_[d.cell] += rows.index_stride * d.element_bytes;
@@ -105,7 +107,8 @@ class TileRun {
     scratch.owner = code_.id;
     char** cell = cells_;
     for (const int64_t offset : code_.scratch_cells) *cell++ = scratch.memory + offset;
-    for (const int64_t& constant : code_.constants) *cell++ = const_cast<char*>(reinterpret_cast<const char*>(&constant));
+    for (const int64_t& constant : code_.constants)
+      *cell++ = const_cast<char*>(reinterpret_cast<const char*>(&constant));
   }
 
   void compute_uniforms(const ScalarValue* scalars, int64_t tile) {
@@ -187,8 +190,12 @@ class TileRun {
     char* slot = cells_[raw];
     walk(s, n, length, [&](int64_t offset, int64_t done, TileRectangle r) {
       move_.copy_rectangle[s.size_log2](slot + (done << s.size_log2), array + (offset << s.size_log2),
-                                        {.rows = r.rows, .columns = r.columns, .from_row = r.from_row, .from_column = r.from_column,
-                                         .to_row = r.columns, .to_column = 1});
+                                        {.rows = r.rows,
+                                         .columns = r.columns,
+                                         .from_row = r.from_row,
+                                         .from_column = r.from_column,
+                                         .to_row = r.columns,
+                                         .to_column = 1});
     });
     if (s.convert != nullptr) convert(s.convert, s.slot, raw, n);
   }
@@ -200,8 +207,12 @@ class TileRun {
     const char* slot = cells_[raw];
     walk(s, n, length, [&](int64_t offset, int64_t done, TileRectangle r) {
       move_.copy_rectangle[s.size_log2](array + (offset << s.size_log2), slot + (done << s.size_log2),
-                                        {.rows = r.rows, .columns = r.columns, .from_row = r.columns, .from_column = 1,
-                                         .to_row = r.from_row, .to_column = r.from_column});
+                                        {.rows = r.rows,
+                                         .columns = r.columns,
+                                         .from_row = r.columns,
+                                         .from_column = 1,
+                                         .to_row = r.from_row,
+                                         .to_column = r.from_column});
     });
   }
 
@@ -235,21 +246,30 @@ class TileRun {
     return offset;
   }
 
-  // Calls visit(where in the array, elements before, rectangle) for the rectangles that make up the tile; from_row and from_column
-  // are the array's strides.
+  // Calls visit(where in the array, elements before, rectangle) for the rectangles that make up the tile; from_row and
+  // from_column are the array's strides.
   template <class Visit>
   void walk(const TileCode::Strided& s, int64_t n, int64_t length, Visit&& visit) const {
     std::array<int64_t, kMaxRank> at = at_;
     int64_t offset = offset_of(s, at);
     const int inner = code_.rank - 1;
     if (rows_ > 0) {
-      visit(offset, 0, {.rows = rows_, .columns = length, .from_row = s.strides[code_.block_axis], .from_column = s.strides[inner],
-                        .to_row = 0, .to_column = 0});
+      visit(offset, 0,
+            {.rows = rows_,
+             .columns = length,
+             .from_row = s.strides[code_.block_axis],
+             .from_column = s.strides[inner],
+             .to_row = 0,
+             .to_column = 0});
       return;
     }
     for (int64_t done = 0; done < n;) {
-      TileRectangle r{.rows = 1, .columns = std::min(n - done, code_.space[inner] - at[inner]), .from_row = 0,
-                      .from_column = s.strides[inner], .to_row = 0, .to_column = 0};
+      TileRectangle r{.rows = 1,
+                      .columns = std::min(n - done, code_.space[inner] - at[inner]),
+                      .from_row = 0,
+                      .from_column = s.strides[inner],
+                      .to_row = 0,
+                      .to_column = 0};
       if (inner > 0 && r.columns == code_.space[inner]) {  // whole rows
         r.rows = std::min((n - done) / r.columns, code_.space[inner - 1] - at[inner - 1]);
         r.from_row = s.strides[inner - 1];
@@ -280,14 +300,15 @@ class TileRun {
 // Tasks of run_all: 16 K elements take 3 us or more, a task's share of a parallel_for under 1.
 constexpr int64_t kTaskElements = 16 * 1024;
 
-// Stores whose results would push much else out of the last cache are streamed, unless they overwrite what was just read.
+// Stores that would push much else out of the last cache are streamed, unless they overwrite what was just read.
 uint64_t stores_to_stream(const TileCode& code, void* const* values) {
   uint64_t stores = 0;
   for (size_t k = 0; k < std::min<size_t>(code.dense_stores.size(), 64); ++k) {
     const TileCode::Dense& d = code.dense_stores[k];
     bool in_place = false;
     for (const TileCode::Dense& load : code.dense_loads)
-      in_place |= static_cast<char*>(values[load.value]) + load.offset_bytes == static_cast<char*>(values[d.value]) + d.offset_bytes;
+      in_place |= static_cast<char*>(values[load.value]) + load.offset_bytes ==
+                  static_cast<char*>(values[d.value]) + d.offset_bytes;
     if (!in_place && code.numel * d.element_bytes > code.stream_bytes) stores |= uint64_t{1} << k;
   }
   return stores;
@@ -306,8 +327,8 @@ void run_linear(const TileCode& code, void* const* values, const ScalarValue* sc
   });
 }
 
-// Blocks of one tile each, side by side in squares: a square touches few enough pages of either array for the TLB (4000 x 4000:
-// squares of 64 give 5.5 GB/s, 256 6.0, 512 5.9).
+// Blocks of one tile each, side by side in squares: a square touches few enough pages of either array for the TLB.
+// A 4000 x 4000 transpose with squares of 64: 5.5 GB/s, 256: 6.0, 512: 5.9.
 void run_blocks(const TileCode& code, void* const* values, const ScalarValue* scalars) {
   constexpr int64_t kSquare = 256;
   const int inner = code.rank - 1, axis = code.block_axis;
@@ -320,10 +341,12 @@ void run_blocks(const TileCode& code, void* const* values, const ScalarValue* sc
 
   const int64_t down = (rows + kSquare - 1) / kSquare, across = (columns + kSquare - 1) / kSquare;
   const int64_t squares = code.numel / (rows * columns) * down * across;
-  const int64_t squares_per_task = std::max<int64_t>(1, kTaskElements / (std::min(kSquare, rows) * std::min(kSquare, columns)));
+  const int64_t squares_per_task =
+      std::max<int64_t>(1, kTaskElements / (std::min(kSquare, rows) * std::min(kSquare, columns)));
   parallel_for((squares + squares_per_task - 1) / squares_per_task, [&](int64_t task) {
     TileRun run(code, values, scalars, code.tile_size);
-    for (int64_t square = task * squares_per_task; square < std::min(squares, (task + 1) * squares_per_task); ++square) {
+    for (int64_t square = task * squares_per_task; square < std::min(squares, (task + 1) * squares_per_task);
+         ++square) {
       const int64_t first_column = square % across * kSquare, last_column = std::min(columns, first_column + kSquare);
       const int64_t first_row = square / across % down * kSquare, last_row = std::min(rows, first_row + kSquare);
       int64_t start = 0;  // of the matrix that the square is part of
@@ -335,7 +358,8 @@ void run_blocks(const TileCode& code, void* const* values, const ScalarValue* sc
       }
       for (int64_t column = first_column; column < last_column; column += block_columns)
         for (int64_t row = first_row; row < last_row; row += block_rows)
-          run.block(start + row * stride[axis] + column, std::min(block_rows, last_row - row), std::min(block_columns, last_column - column));
+          run.block(start + row * stride[axis] + column, std::min(block_rows, last_row - row),
+                    std::min(block_columns, last_column - column));
     }
   });
 }
@@ -351,7 +375,8 @@ std::unique_ptr<TileKernel> TileKernel::compile(const TileProgram& program, cons
 
 const std::string& TileKernel::description() const { return code_->description; }
 
-void TileKernel::run(void* const* values, const ScalarValue* scalars, const void* producer, int64_t index, int64_t length) const {
+void TileKernel::run(void* const* values, const ScalarValue* scalars, const void* producer, int64_t index,
+                     int64_t length) const {
   run_rows(values, scalars, {.index = index, .length = length, .producer = producer});
 }
 

@@ -1,7 +1,7 @@
 // A compiled tile program as data: what tile_compile.cpp writes and tile.cpp runs.
 //
-// A cell is a pointer to an array that a step reads or writes: a slot of the thread's scratch (one tile), a uniform value (one
-// element), or a place in one of the plan's arrays.
+// A cell is a pointer to an array that a step reads or writes: a slot of the thread's scratch (one tile), a uniform
+// value (one element), or a place in one of the plan's arrays.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -17,8 +17,8 @@ namespace outrace::cpu {
 constexpr int kMostOperands = 16;  // Adam has 13
 
 struct TileCode {
-  // A cell that points into an array of the plan and moves along with the index: dense loads and stores. Uniform loads point to
-  // one element.
+  // A cell that points into an array of the plan and moves along with the index: dense loads and stores. Uniform loads
+  // point to one element.
   struct Dense {
     int16_t cell;
     int value;
@@ -27,13 +27,13 @@ struct TileCode {
   };
   // A load or store by strides over `space`, copied to or from a slot; by way of the staging slot if types differ.
   struct Strided {
-    int16_t cell;       // what other steps read or write
-    int16_t slot;       // where a load lands
+    int16_t cell;  // what other steps read or write
+    int16_t slot;  // where a load lands
     int value;
-    int size_log2;      // of a stored element
-    TileFn convert;     // null: stored in the compute type
-    bool may_point;     // a load that points into the array itself while a tile lies in one row
-    int64_t offset;     // in elements
+    int size_log2;   // of a stored element
+    TileFn convert;  // null: stored in the compute type
+    bool may_point;  // a load that points into the array itself while a tile lies in one row
+    int64_t offset;  // in elements
     Strides strides;
   };
   struct Scalar {
@@ -61,10 +61,10 @@ struct TileCode {
   int rank = 1;
   std::array<int64_t, kMaxRank> space{};
   bool loads_may_point = true;  // every row of `strided` does
-  bool cut_rows = false;   // no tile crosses the end of a row of the last axis
+  bool cut_rows = false;        // no tile crosses the end of a row of the last axis
   int block_axis = -1;  // >= 0: some load is a transpose with stride 1 along this axis, and run_all goes by blocks
 
-  // Cells 0 .. scratch_cells.size() - 1 lie in the scratch at these offsets, the next ones point to constants; then the others.
+  // The first cells lie in the scratch at these offsets, the next ones point to constants; then come all others.
   std::vector<int64_t> scratch_cells;
   std::vector<int64_t> constants;  // bits
   int cells = 0;
@@ -80,8 +80,8 @@ struct TileCode {
   int16_t producer_cell = -1;
   int16_t staging_cell = -1;
   int16_t result_cell = -1;
-  // How evaluate() finds its result: where a load points; in a buffer of kTileSize elements that the steps fill; or in such a buffer
-  // after result_steps, since it is uniform.
+  // How evaluate() finds its result: where a load points; in a buffer of kTileSize elements that the steps fill; or in
+  // such a buffer after result_steps, since it is uniform.
   enum class Result : uint8_t { none, in_place, buffer, splat } result = Result::none;
   std::vector<Step> result_steps;
 };

@@ -28,8 +28,13 @@ class TileCompiler {
 
  public:
   TileCompiler(const TileProgram& program, const TileOptions& options)
-      : g_(make_tile_graph(program, options)), p_(g_.program), options_(options), code_(std::make_unique<TileCode>()),
-        instr_(tile_instr_kernels()), move_(tile_move_kernels()), type_(compute_index(p_.compute)) {}
+      : g_(make_tile_graph(program, options)),
+        p_(g_.program),
+        options_(options),
+        code_(std::make_unique<TileCode>()),
+        instr_(tile_instr_kernels()),
+        move_(tile_move_kernels()),
+        type_(compute_index(p_.compute)) {}
 
   std::unique_ptr<const TileCode> compile() {
     static std::atomic<uint64_t> next_id{1};
@@ -65,8 +70,8 @@ class TileCompiler {
     return views;
   }
 
-  // Axes of size 1 go, neighbours merge where every array walks them in one go. merged_[k]: the innermost axis of the program's
-  // space in axis k of the code's.
+  // Axes of size 1 go, neighbours merge where every array walks them in one go. merged_[k]: the innermost axis of the
+  // program's space in axis k of the code's.
   void merge_axes() {
     const std::vector<const View*> views = all_views();
     std::vector<int64_t> sizes;
@@ -95,12 +100,13 @@ class TileCompiler {
     return s;
   }
 
-  // Transposed loads are fast only by blocks that reuse the cache lines they touch; every array then goes through slots.
+  // Transposed loads are fast only by blocks, which reuse the cache lines they touch; all arrays then go through slots.
   void choose_blocks() {
     constexpr int64_t kWorthwhile = 8;
     const int inner = code_->rank - 1;
     for (int r = 0; r < g_.loads; ++r)
-      if (g_.live[r] && p_.loads[r].kind == TileLoad::Kind::producer) return;  // the producer's tiles are runs of elements
+      if (g_.live[r] && p_.loads[r].kind == TileLoad::Kind::producer)
+        return;  // the producer's tiles are runs of elements
     for (const View* view : all_views()) {
       const Strides s = merged_strides(*view);
       if (s[inner] == 0 || s[inner] == 1 || code_->space[inner] < kWorthwhile) continue;
@@ -130,7 +136,9 @@ class TileCompiler {
 
   int add_array(const View& view, DType dtype, std::vector<TileCode::Dense>& list) {
     const int place = places_.add({.kind = Kind::array});
-    list.push_back({.cell = static_cast<int16_t>(place), .value = view.value, .element_bytes = static_cast<int>(size_of(dtype)),
+    list.push_back({.cell = static_cast<int16_t>(place),
+                    .value = view.value,
+                    .element_bytes = static_cast<int>(size_of(dtype)),
                     .offset_bytes = view.offset * size_of(dtype)});
     return place;
   }
@@ -140,7 +148,8 @@ class TileCompiler {
     for (int r = 0; r < g_.registers; ++r) {
       if (!g_.live[r] || !g_.uniform[r]) continue;
       if (g_.is_load(r) && p_.loads[r].kind == TileLoad::Kind::constant) {
-        place_of_[r] = places_.add({.kind = Kind::constant, .constant = constant_bits(p_.compute, p_.loads[r].constant)});
+        place_of_[r] =
+            places_.add({.kind = Kind::constant, .constant = constant_bits(p_.compute, p_.loads[r].constant)});
         continue;
       }
       place_of_[r] = places_.add({.kind = Kind::uniform});
@@ -148,12 +157,14 @@ class TileCompiler {
         std::vector<int> reads;
         for (const int x : g_.operands_of(r))
           if (x >= 0) reads.push_back(place_of_[x]);
-        draft(places_.uniform_steps, instr_.fn[static_cast<int>(g_.instr(r).op)][0][type_], {place_of_[r]}, std::move(reads));
+        draft(places_.uniform_steps, instr_.fn[static_cast<int>(g_.instr(r).op)][0][type_], {place_of_[r]},
+              std::move(reads));
         continue;
       }
       const TileLoad& load = p_.loads[r];
       if (load.kind == TileLoad::Kind::scalar) {
-        code_->scalars.push_back({.cell = static_cast<int16_t>(place_of_[r]), .scalar = load.scalar, .integer = !is_float(load.dtype)});
+        code_->scalars.push_back(
+            {.cell = static_cast<int16_t>(place_of_[r]), .scalar = load.scalar, .integer = !is_float(load.dtype)});
       } else {
         const int array = add_array(load.view, load.dtype, code_->uniform_loads);
         draft(places_.uniform_steps, to_compute(load.dtype), {place_of_[r]}, {array});
@@ -211,7 +222,8 @@ class TileCompiler {
       return;
     }
     const int inner = code_->rank - 1;
-    const bool may_point = convert == nullptr && code_->block_axis < 0 && merged_strides(load.view)[inner] == 1 && !g_.escapes[reg];
+    const bool may_point =
+        convert == nullptr && code_->block_axis < 0 && merged_strides(load.view)[inner] == 1 && !g_.escapes[reg];
     if (may_point) {
       place_of_[reg] = places_.add({.kind = Kind::array, .constant = 0, .behind = slot});
       if (code_->space[inner] >= kShortestCutRow) code_->cut_rows = true;
@@ -219,21 +231,28 @@ class TileCompiler {
     add_strided(TileCode::Step::Kind::load, load.view, load.dtype, convert, place_of_[reg], slot, may_point);
   }
 
-  void add_strided(TileCode::Step::Kind kind, const View& view, DType dtype, TileFn convert, int cell, int slot, bool may_point) {
+  void add_strided(TileCode::Step::Kind kind, const View& view, DType dtype, TileFn convert, int cell, int slot,
+                   bool may_point) {
     TilePlaces::Draft d;
     d.step.kind = kind;
     d.step.strided = static_cast<int16_t>(code_->strided.size());
     (kind == TileCode::Step::Kind::load ? d.writes : d.reads) = {cell};
     places_.steps.push_back(std::move(d));
-    code_->strided.push_back({.cell = static_cast<int16_t>(cell), .slot = static_cast<int16_t>(slot), .value = view.value,
-                              .size_log2 = std::countr_zero(static_cast<uint64_t>(size_of(dtype))), .convert = convert,
-                              .may_point = may_point, .offset = view.offset, .strides = merged_strides(view)});
+    code_->strided.push_back({.cell = static_cast<int16_t>(cell),
+                              .slot = static_cast<int16_t>(slot),
+                              .value = view.value,
+                              .size_log2 = std::countr_zero(static_cast<uint64_t>(size_of(dtype))),
+                              .convert = convert,
+                              .may_point = may_point,
+                              .offset = view.offset,
+                              .strides = merged_strides(view)});
     code_->loads_may_point &= may_point;
-    if (convert != nullptr && code_->staging_cell < 0) code_->staging_cell = static_cast<int16_t>(places_.add({.kind = Kind::staging}));
+    if (convert != nullptr && code_->staging_cell < 0)
+      code_->staging_cell = static_cast<int16_t>(places_.add({.kind = Kind::staging}));
   }
 
   void emit_groups() {
-    // Results go straight to their arrays from the last group on that reads memory; nowhere if a store will read memory.
+    // Results go straight to their arrays from the last group on that reads memory; never if a store will read any.
     int last_reader = -1;
     for (size_t i = 0; i < g_.groups.size(); ++i)
       for (const int r : g_.groups[i].inputs)
@@ -294,8 +313,8 @@ class TileCompiler {
       if (is_dense(s.view)) {
         draft(places_.steps, from_compute(s.dtype), {add_array(s.view, s.dtype, code_->dense_stores)}, {from});
       } else {
-        add_strided(TileCode::Step::Kind::store, s.view, s.dtype, s.dtype == p_.compute ? nullptr : from_compute(s.dtype), from, from,
-                    false);
+        add_strided(TileCode::Step::Kind::store, s.view, s.dtype,
+                    s.dtype == p_.compute ? nullptr : from_compute(s.dtype), from, from, false);
       }
     }
   }
@@ -310,7 +329,8 @@ class TileCompiler {
     }
     bring_in(p_.result);
     code_->result_cell = static_cast<int16_t>(place_of_[p_.result]);
-    code_->result = places_[code_->result_cell].kind == Kind::result ? TileCode::Result::buffer : TileCode::Result::in_place;
+    code_->result =
+        places_[code_->result_cell].kind == Kind::result ? TileCode::Result::buffer : TileCode::Result::in_place;
   }
 
   void describe() {

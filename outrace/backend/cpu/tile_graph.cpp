@@ -16,7 +16,8 @@ void check(const TileProgram& p) {
     const TileInstr& instr = p.instrs[i];
     const EwInfo& info = info_of(instr.op);
     const int operands[] = {instr.x, instr.z, instr.w};
-    for (int k = 0; k < info.arity; ++k) OUTRACE_ASSERT(operands[k] >= 0 && operands[k] < loads + static_cast<int>(i), info.name);
+    for (int k = 0; k < info.arity; ++k)
+      OUTRACE_ASSERT(operands[k] >= 0 && operands[k] < loads + static_cast<int>(i), info.name);
     OUTRACE_ASSERT(!info.real_only || p.compute != DType::i64, info.name);
   }
   for (const TileStore& s : p.stores) OUTRACE_ASSERT(s.reg >= 0 && s.reg < registers && s.view.value >= 0);
@@ -41,7 +42,8 @@ void simplify(TileProgram& p) {
   for (size_t r = 0; r < renamed.size(); ++r) {
     renamed[r] = static_cast<int16_t>(r);
     if (r >= p.loads.size()) continue;
-    const auto first = std::find_if(p.loads.begin(), p.loads.end(), [&](const TileLoad& l) { return same_load(l, p.loads[r]); });
+    const auto first =
+        std::find_if(p.loads.begin(), p.loads.end(), [&](const TileLoad& l) { return same_load(l, p.loads[r]); });
     renamed[r] = static_cast<int16_t>(first - p.loads.begin());
   }
   for (TileInstr& instr : p.instrs) {
@@ -88,11 +90,14 @@ void analyse(TileGraph& g) {
   }
 }
 
-// Into an order in which every group follows those it reads from, otherwise as written. A superinstruction stands where its last
-// instruction stood, so what read its earlier results may have to wait.
+// Into an order in which every group follows those it reads from, otherwise as written. A superinstruction stands where
+// its last instruction stood, so what read its earlier results may have to wait.
 void sort_groups(TileGraph& g) {
-  const auto last = [](const TileGroup& group) { return *std::max_element(group.outputs.begin(), group.outputs.end()); };
-  std::sort(g.groups.begin(), g.groups.end(), [&](const TileGroup& a, const TileGroup& b) { return last(a) < last(b); });
+  const auto last = [](const TileGroup& group) {
+    return *std::max_element(group.outputs.begin(), group.outputs.end());
+  };
+  std::sort(g.groups.begin(), g.groups.end(),
+            [&](const TileGroup& a, const TileGroup& b) { return last(a) < last(b); });
   std::vector<char> known(g.registers);
   for (int r = 0; r < g.registers; ++r) known[r] = g.is_load(r) || g.uniform[r];
   std::vector<TileGroup> waiting = std::move(g.groups);
@@ -123,7 +128,8 @@ TileGraph make_tile_graph(const TileProgram& program, const TileOptions& options
   if (options.superinstructions && program.compute != DType::i64) {
     for (SuperMatch& m : find_supers(g)) {
       for (const int r : m.covered) covered[r] = 1;
-      g.groups.push_back({.super = m.super, .op = {}, .outputs = m.outputs, .inputs = m.inputs, .uniforms = m.uniforms});
+      g.groups.push_back(
+          {.super = m.super, .op = {}, .outputs = m.outputs, .inputs = m.inputs, .uniforms = m.uniforms});
     }
   }
   for (int r = g.loads; r < g.registers; ++r) {

@@ -1,4 +1,4 @@
-// A tile program as the compiler sees it: what is uniform, what is needed, who reads what, and which instructions form one step.
+// A tile program as the compiler sees it: what is uniform, what is needed, who reads what, what forms one step.
 #pragma once
 #include <array>
 #include <optional>
@@ -14,7 +14,8 @@ namespace outrace::cpu {
 struct TileGroup {
   std::optional<Super> super;
   Ew op{};  // without super
-  std::vector<int> outputs, inputs, uniforms;  // registers, in the order of the kernel's operands; uniforms: of a super only
+  std::vector<int> outputs, inputs,
+      uniforms;  // registers, in the order of the kernel's operands; uniforms: of a super only
 };
 
 struct TileGraph {
@@ -34,7 +35,9 @@ struct TileGraph {
     return {instr(reg).x, instr(reg).z, instr(reg).w};
   }
   // An array read element by element.
-  bool is_view(int reg) const { return is_load(reg) && program.loads[reg].kind == TileLoad::Kind::view && !uniform[reg]; }
+  bool is_view(int reg) const {
+    return is_load(reg) && program.loads[reg].kind == TileLoad::Kind::view && !uniform[reg];
+  }
   // Reads memory that a store may overwrite.
   bool reads_memory(int reg) const {
     return is_view(reg) || (is_load(reg) && program.loads[reg].kind == TileLoad::Kind::producer);

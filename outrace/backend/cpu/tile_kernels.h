@@ -1,5 +1,5 @@
-// The functions a compiled tile program is made of, one table an instruction set: instructions, superinstructions, conversions,
-// copies. Compute types: float (f32), double (f64), int64_t (i64).
+// The functions a compiled tile program is made of, one table an instruction set: instructions, superinstructions,
+// conversions, copies. Compute types: float (f32), double (f64), int64_t (i64).
 #pragma once
 #include <cstdint>
 
@@ -8,8 +8,8 @@
 
 namespace outrace::cpu {
 
-// Does one thing to n elements. cells: where each array of the program lies; operands: numbers of cells, those written first.
-// Any operand may be the very array that is written; apart from that, arrays do not overlap. Alignment is the element's.
+// Does one thing to n elements. cells: where each array of the program lies; operands: numbers of cells, those written
+// first. Any operand may be the very array that is written; apart from that, arrays do not overlap.
 using TileFn = void (*)(char* const* cells, const int16_t* operands, int64_t n);
 
 constexpr int kComputeTypes = 3;

@@ -1,6 +1,6 @@
-// How tile programs bring elements in and out: conversions between stored and compute types, strided copies, streaming stores.
-// Float to integer truncates and saturates, NaN gives 0; integer to narrower integer wraps around; to bool is "not 0";
-// f64 goes to bf16 and f16 by way of f32, as in core/half.h.
+// How tile programs bring elements in and out: conversions between stored and compute types, strided copies, streaming
+// stores. Float to integer truncates and saturates, NaN gives 0; integer to narrower integer wraps around; to bool is
+// "not 0"; f64 goes to bf16 and f16 by way of f32, as in core/half.h.
 #include <bit>
 #include <cstring>
 #include <limits>
@@ -11,8 +11,8 @@
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "outrace/backend/cpu/tile_move_simd.cpp"
-#include "hwy/foreach_target.h"
 #include "hwy/cache_control.h"
+#include "hwy/foreach_target.h"
 #include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -45,7 +45,10 @@ HWY_INLINE To convert(From x) {
     constexpr From kLow = static_cast<From>(std::numeric_limits<To>::min());
     // The first number too large: a power of two, so exact in every float type.
     constexpr From kHigh = static_cast<From>(std::numeric_limits<To>::max() / 2 + 1) * 2;
-    return x >= kHigh ? std::numeric_limits<To>::max() : x >= kLow ? static_cast<To>(x) : x < kLow ? std::numeric_limits<To>::min() : To(0);
+    return x >= kHigh  ? std::numeric_limits<To>::max()
+           : x >= kLow ? static_cast<To>(x)
+           : x < kLow  ? std::numeric_limits<To>::min()
+                       : To(0);
   } else {
     return static_cast<To>(x);
   }
@@ -83,7 +86,8 @@ HWY_INLINE void convert_vector(f16* to, const float* from) {
 }
 
 template <class To, class From>
-constexpr bool kHasVector = (std::is_same_v<To, float> && kIsHalf<From>) || (kIsHalf<To> && std::is_same_v<From, float>);
+constexpr bool kHasVector = (std::is_same_v<To, float> && kIsHalf<From>) ||
+                            (kIsHalf<To> && std::is_same_v<From, float>);
 
 template <class To, class From>
 void convert_array(char* const* cells, const int16_t* operands, int64_t n) {
@@ -119,8 +123,10 @@ HWY_INLINE void transpose_4x4(uint32_t* to, int64_t to_row, const uint32_t* from
   const hn::RepartitionToWide<decltype(d)> wide;
   const auto a = hn::LoadU(d, from), b = hn::LoadU(d, from + from_column);
   const auto c = hn::LoadU(d, from + 2 * from_column), e = hn::LoadU(d, from + 3 * from_column);
-  const auto ab_low = hn::BitCast(wide, hn::InterleaveLower(d, a, b)), ab_high = hn::BitCast(wide, hn::InterleaveUpper(d, a, b));
-  const auto ce_low = hn::BitCast(wide, hn::InterleaveLower(d, c, e)), ce_high = hn::BitCast(wide, hn::InterleaveUpper(d, c, e));
+  const auto ab_low = hn::BitCast(wide, hn::InterleaveLower(d, a, b)),
+             ab_high = hn::BitCast(wide, hn::InterleaveUpper(d, a, b));
+  const auto ce_low = hn::BitCast(wide, hn::InterleaveLower(d, c, e)),
+             ce_high = hn::BitCast(wide, hn::InterleaveUpper(d, c, e));
   hn::StoreU(hn::BitCast(d, hn::InterleaveLower(wide, ab_low, ce_low)), d, to);
   hn::StoreU(hn::BitCast(d, hn::InterleaveUpper(wide, ab_low, ce_low)), d, to + to_row);
   hn::StoreU(hn::BitCast(d, hn::InterleaveLower(wide, ab_high, ce_high)), d, to + 2 * to_row);
@@ -142,8 +148,8 @@ void copy_row(U* to, int64_t to_step, const U* from, int64_t from_step, int64_t 
   }
 }
 
-// from_row and to_column are 1. Four rows at a time: the misses of all columns overlap. Measured on 4000 x 4000: 6.0 GB/s; column by
-// column, which uses up each cache line at once, 2.9, and 4.1 with prefetches.
+// from_row and to_column are 1. Four rows at a time: the misses of all columns overlap. Measured on 4000 x 4000: 6.0
+// GB/s; column by column, which uses up each cache line at once, 2.9, and 4.1 with prefetches.
 void transpose(uint32_t* to, const uint32_t* from, const TileRectangle& r) {
   const int64_t rows = r.rows & ~int64_t{3}, columns = r.columns & ~int64_t{3};
   for (int64_t row = 0; row < rows; row += 4)

@@ -42,7 +42,8 @@ int TilePlaces::share_slots() {
   // Slots whose last use is step i: those only read by it may hold what it writes.
   const auto release = [&](int i, bool only_read) {
     for (size_t v = 0; v < places_.size(); ++v)
-      if (places_[v].kind == TilePlace::Kind::slot && spans[v].last == i && (spans[v].first < i) == only_read) free.push_back(slot_[v]);
+      if (places_[v].kind == TilePlace::Kind::slot && spans[v].last == i && (spans[v].first < i) == only_read)
+        free.push_back(slot_[v]);
   };
   for (int i = 0; i < static_cast<int>(steps.size()); ++i) {
     release(i, true);
@@ -73,7 +74,8 @@ void TilePlaces::assign_cells(TileCode& code, int slots) {
   each(Kind::uniform, [&](size_t) { return scratch_cell(8); });
   code.scratch_bytes = round_up(code.scratch_bytes, 64);
   std::vector<int16_t> slot_cells;
-  for (int s = 0; s < slots; ++s) slot_cells.push_back(scratch_cell(round_up(tile * code.compute_bytes, 64) + kSlotGap));
+  for (int s = 0; s < slots; ++s)
+    slot_cells.push_back(scratch_cell(round_up(tile * code.compute_bytes, 64) + kSlotGap));
   for (size_t v = 0; v < places_.size(); ++v)
     if (slot_[v] >= 0) cells_[v] = slot_cells[slot_[v]];
   each(Kind::staging, [&](size_t) { return scratch_cell(tile * 8 + kSlotGap); });
@@ -98,7 +100,8 @@ void TilePlaces::assign_cells(TileCode& code, int slots) {
 void TilePlaces::resolve(TileCode& code, int64_t tile_size) {
   const int slots = share_slots();
   code.tile_size = kTileSize;
-  while (code.tile_size > kSmallestTile && code.tile_size * code.compute_bytes * slots > kSlotBytes) code.tile_size /= 2;
+  while (code.tile_size > kSmallestTile && code.tile_size * code.compute_bytes * slots > kSlotBytes)
+    code.tile_size /= 2;
   if (tile_size > 0) code.tile_size = std::min(tile_size, kTileSize);
   assign_cells(code, slots);
 

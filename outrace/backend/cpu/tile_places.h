@@ -9,13 +9,13 @@ namespace outrace::cpu {
 // Something a step reads or writes; becomes a cell of the code.
 struct TilePlace {
   enum class Kind : uint8_t {
-    slot,       // a tile in the scratch, shared with others whose times do not overlap
-    fixed,      // a slot of its own, written once a run
-    staging,    // a slot for elements as stored, up to 8 bytes each
-    result,     // kTileSize elements in the scratch
-    uniform,    // one element in the scratch
-    constant,   // one element in the code
-    array,      // a place in an array of the plan, or in the producer's
+    slot,      // a tile in the scratch, shared with others whose times do not overlap
+    fixed,     // a slot of its own, written once a run
+    staging,   // a slot for elements as stored, up to 8 bytes each
+    result,    // kTileSize elements in the scratch
+    uniform,   // one element in the scratch
+    constant,  // one element in the code
+    array,     // a place in an array of the plan, or in the producer's
   } kind;
   int64_t constant = 0;  // bits
   int behind = -1;       // of an array place that may also point to a slot: that slot's place
@@ -38,8 +38,8 @@ class TilePlaces {
   // The lists of TileCode.
   std::vector<Draft> uniform_steps, splat_steps, steps, result_steps;
 
-  // Shares out slots, chooses the tile's size (unless `tile_size` > 0), and writes cells and steps into `code`, whose other lists
-  // hold places where cells should be.
+  // Shares out slots, chooses the tile's size (unless `tile_size` > 0), and writes cells and steps into `code`, whose
+  // other lists hold places where cells should be.
   void resolve(TileCode& code, int64_t tile_size);
 
  private:

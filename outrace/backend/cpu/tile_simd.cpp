@@ -39,14 +39,14 @@ struct Row;
       return value;                                             \
     }                                                           \
   };
-#define COMPARE(name, value)                \
-  template <>                               \
-  struct Row<Ew::name> {                    \
+#define COMPARE(name, value)                 \
+  template <>                                \
+  struct Row<Ew::name> {                     \
     static constexpr bool kRealOnly = false; \
-    template <class V>                      \
-    static HWY_INLINE V eval(V x, V z, V) { \
-      return select(value, V(1), V(0));     \
-    }                                       \
+    template <class V>                       \
+    static HWY_INLINE V eval(V x, V z, V) {  \
+      return select(value, V(1), V(0));      \
+    }                                        \
   };
 #define SELECT(name, value, gz, gw, low, high) \
   template <>                                  \
@@ -99,7 +99,7 @@ void instruction(char* const* cells, const int16_t* operands, int64_t n) {
     Row<kOp>::eval(x.first(i, left), z.first(i, left), w.first(i, left)).store_first(out + i, left);
 }
 
-// The forms worth having: never all operands uniform (such registers are computed once), and select's condition is an array.
+// The forms worth having: never all operands uniform (such registers are computed once); select's condition varies.
 template <Ew kOp, int kForm, class T>
 constexpr TileFn choose() {
   constexpr int kArity = info_of(kOp).arity;

@@ -68,10 +68,8 @@ class Symbol {
   }
 };
 
-#define SUPER(name, inputs, uniforms, outputs, ...)                                                    \
-  void trace_##name(const Symbol (&in)[inputs], [[maybe_unused]] const Symbol* u, Symbol (&out)[outputs]) { \
-    __VA_ARGS__;                                                                                       \
-  }
+#define SUPER(name, inputs, uniforms, outputs, ...) \
+  void trace_##name(const Symbol(&in)[inputs], [[maybe_unused]] const Symbol* u, Symbol(&out)[outputs]) { __VA_ARGS__; }
 #include "outrace/backend/cpu/tile_super.def"
 #undef SUPER
 
@@ -121,7 +119,8 @@ class Matcher {
         const TileInstr& instr = g_.instr(reg);
         if (instr.op != n.op) return false;
         const bool commutes = n.op == Ew::add || n.op == Ew::mul;
-        if (!match_operands(n, {instr.x, instr.z, instr.w}) && !(commutes && match_operands(n, {instr.z, instr.x, instr.w})))
+        if (!match_operands(n, {instr.x, instr.z, instr.w}) &&
+            !(commutes && match_operands(n, {instr.z, instr.x, instr.w})))
           return false;
         break;
       }
@@ -174,11 +173,15 @@ bool depends_on(const TileGraph& g, int reg, const std::vector<int>& from) {
   return false;
 }
 
-// The pattern with its last output at register `root`; false if it is not there, or if taking it out would break the program.
+// The pattern with its last output at register `root`; false if it is not there or cannot be taken out.
 bool find_at(const Pattern& p, const TileGraph& g, const std::vector<char>& taken, int root, SuperMatch& out) {
   Matcher matcher(p, g);
   if (!matcher.match(p.outputs.back(), root)) return false;
-  out = {.super = p.super, .outputs = {}, .inputs = std::vector<int>(p.inputs), .uniforms = std::vector<int>(p.uniforms), .covered = {}};
+  out = {.super = p.super,
+         .outputs = {},
+         .inputs = std::vector<int>(p.inputs),
+         .uniforms = std::vector<int>(p.uniforms),
+         .covered = {}};
   for (size_t i = 0; i < p.nodes.size(); ++i) {
     const int reg = matcher.register_of(static_cast<int>(i));
     if (p.nodes[i].kind == PatternNode::Kind::input) out.inputs[p.nodes[i].index] = reg;
