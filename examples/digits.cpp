@@ -1,7 +1,6 @@
 // Handwritten digits, 8 x 8: split, load, train, and see how many of those held out the network reads right.
 #include <cstdio>
 
-#include "outrace/data/metrics.h"
 #include "outrace/outrace.h"
 using namespace outrace;
 

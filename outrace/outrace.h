@@ -4,6 +4,7 @@
 #include "outrace/core/error.h"
 #include "outrace/data/digits.h"
 #include "outrace/data/loader.h"
+#include "outrace/data/metrics.h"
 #include "outrace/graph/autograd.h"
 #include "outrace/graph/capture.h"
 #include "outrace/graph/tensor.h"

@@ -93,6 +93,21 @@ TEST(Tensor, ThreeWaysToAskMidway) {
   EXPECT_EQ(loss.item(), before);
 }
 
+// The upstream gradient of the loss is then a bare number, which a product must read from memory.
+TEST(Tensor, ScaledLosses) {
+  const Tensor x = matrix({1, 2, 3, 4}, {2, 2});
+  Tensor w = matrix({1, 0, 0, 1}, {2, 2}).requires_grad_();
+  (sum(matmul(x, w)) * 0.3).backward();
+  for (size_t i = 0; i < 4; ++i) EXPECT_NEAR(w.grad().to_vector<double>()[i], 0.3 * (i < 2 ? 4 : 6), 1e-15);
+  w.zero_grad();
+  (cross_entropy(linear(x, w), Tensor::from(std::vector<int64_t>{0, 1}, {2})) * 0.3).backward();
+  const Values scaled = w.grad().to_vector<double>();
+  w.zero_grad();
+  cross_entropy(linear(x, w), Tensor::from(std::vector<int64_t>{0, 1}, {2})).backward();
+  const Values whole = w.grad().to_vector<double>();
+  for (size_t i = 0; i < 4; ++i) EXPECT_NEAR(scaled[i], 0.3 * whole[i], 1e-15);
+}
+
 TEST(Tensor, BackwardTwice) {
   Tensor w = matrix({2}, {1}).requires_grad_();
   Tensor loss = sum(w * w * w);

@@ -75,9 +75,13 @@ T reference_row(Ew op, [[maybe_unused]] Plain<T> x, [[maybe_unused]] Plain<T> z,
     if constexpr (!(detail::types && std::is_integral_v<T>)) return Plain<T>(value).v; \
     break;
 #define COMPARE(name, value)   \
-  case Ew::name:               \
+  case Ew::name: {             \
     return T((value) ? 1 : 0); \
-#define SELECT(name, value, gz, gw, low, high) case Ew::name : return Plain < T>(value).v;
+  }
+#define SELECT(name, value, gz, gw, low, high) \
+  case Ew::name: {                             \
+    return Plain<T>(value).v;                  \
+  }
 #include "outrace/ops/ops.def"
 #undef UNARY
 #undef BINARY

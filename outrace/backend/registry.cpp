@@ -17,14 +17,16 @@ constinit std::array<std::atomic<Backend*>, kTypes> opened{};
 struct Kind {
   Backend* (*open)();   // null: not in this build
   int devices;          // indices below it exist
-  const char* missing;  // why there is none, for people
+  const char* missing;  // why there is none and what would help, for people
 };
 
 constexpr Kind kKinds[kTypes] = {
     {[]() -> Backend* { return &CpuBackend::get(); }, 1, nullptr},
     {[]() -> Backend* { return &NullBackend::get(); }, kNullDevices, nullptr},
-    {nullptr, 0, "cuda: this build has no CUDA backend yet"},
-    {nullptr, 0, "opencl: this build has no OpenCL backend yet"},
+    {nullptr, 0,
+     "this version has no CUDA backend yet; it will need an NVIDIA driver and CUDA's run-time libraries, nothing at build time"},
+    {nullptr, 0,
+     "this version has no OpenCL backend yet; it will need a driver of the card (Debian: intel-opencl-icd, mesa-opencl-icd)"},
 };
 
 Backend& open_backend(Device device) {
@@ -53,8 +55,11 @@ std::vector<Device> found_devices() { return {Device(DeviceType::cpu)}; }
 
 std::vector<std::string> missing_backends() {
   std::vector<std::string> out;
-  for (const Kind& kind : kKinds)
-    if (kind.missing != nullptr) out.emplace_back(kind.missing);
+  for (DeviceType type : {DeviceType::cuda, DeviceType::opencl}) {
+    const char* why = kKinds[static_cast<int>(type)].missing;
+    const std::string name = Device(type).str();
+    if (why != nullptr) out.push_back(name.substr(0, name.find(':')) + ": " + why);
+  }
   return out;
 }
 

@@ -15,8 +15,8 @@ Shape::Shape(std::span<const int64_t> dims) {
   }
   numel_ = empty ? 0 : 1;
   for (int i = 0; i < rank_ && !empty; ++i)
-    if (__builtin_mul_overflow(numel_, dims_[i], &numel_) || numel_ > (int64_t{1} << 62))
-      fail(ErrorKind::shape, "[shape] more than 2^62 elements: ", str());
+    if (__builtin_mul_overflow(numel_, dims_[i], &numel_) || numel_ > kMaxElements)
+      fail(ErrorKind::shape, "[shape] more than 2^59 elements: ", str());
 }
 
 Shape Shape::with(int axis, int64_t size) const {

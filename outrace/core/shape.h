@@ -9,12 +9,13 @@
 namespace outrace {
 
 constexpr int kMaxRank = 8;
+constexpr int64_t kMaxElements = int64_t{1} << 59;  // so that the bytes of any dtype fit in 64 bits
 
 class Shape {
  public:
   Shape() = default;  // 0-dim: one element
   Shape(std::initializer_list<int64_t> dims) : Shape(std::span<const int64_t>(dims.begin(), dims.size())) {}
-  // Throws Error(shape) on a negative size, more than kMaxRank axes or a product beyond 2^62.
+  // Throws Error(shape) on a negative size, more than kMaxRank axes or a product beyond kMaxElements.
   explicit Shape(std::span<const int64_t> dims);
 
   int rank() const { return rank_; }

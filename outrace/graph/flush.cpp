@@ -147,6 +147,12 @@ void roll_back(Recorder& recorder) {
     }
     if (s->pending_in) recorder.unlink(*s);
   }
+  for (const Ref<Slot>& s : recorder.graded)
+    if (s->grad && !s->grad->is_leaf()) {
+      s->grad.reset();
+      s->grad_state = GradState::none;
+    }
+  recorder.graded.clear();
 }
 
 void run_pending(const std::vector<NodePtr>& roots) {

@@ -140,8 +140,8 @@ const char* onednn_matmul_why_not(const Call& call, const Plan& plan) {
   GemmCall<float> g = describe<float>(call, plan);
   g.store_c = true;
   if (const char* why = dnnl_gemm_why_not(g)) return why;
-  // GFLOP/s of one Zen 3 core (AVX2), ours and oneDNN's: 2048^3 82 and 42, 1024^3 with a transposed weight 83 and 76,
-  // 512 x 3072 x 768 79 and 81, 64 x 1000 x 512 80 and 86. A rule that takes oneDNN for some sizes must go by size
+  // GFLOP/s of one Zen 3 core (AVX2), ours and oneDNN's: 2048^3 89 and 41, 1024^3 with a transposed weight 89 and 79,
+  // 512 x 3072 x 768 88 and 83, 64 x 1000 x 512 87 and 97. A rule that takes oneDNN for some sizes must go by size
   // alone and never by what follows: fusion must not change the order of summation.
   if (!is_preferred("matmul", "onednn"))
     return "our own kernel is as fast (OUTRACE_KERNELS=matmul:onednn takes this one)";

@@ -88,7 +88,8 @@ Ir simplify(const Ir& ir) {
     if (!n.is_leaf()) {
       shorten(to, n);
       const int same = identity(to, n);
-      if (same >= 0) {
+      // A scalar has no memory, and a product or a loss may read this value: its one-element copy stays.
+      if (same >= 0 && to.nodes[same].op != &kScalar) {
         at[i] = same;
         to.nodes[same].output |= n.output;
         continue;
