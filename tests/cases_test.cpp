@@ -225,7 +225,8 @@ TEST(Cases, ResultsDoNotDependOnThreads) {
   set_num_threads(before);
   // against float64: 56 products, each rounded once
   const Values exact = linear(x.to(DType::f64), w.to(DType::f64)).to_vector<double>();
-  const Values bound = linear(select(x < 0, -x, x).to(DType::f64), select(w < 0, -w, w).to(DType::f64)).to_vector<double>();
+  const Values bound =
+      linear(select(x < 0, -x, x).to(DType::f64), select(w < 0, -w, w).to(DType::f64)).to_vector<double>();
   for (size_t i = 0; i < line.size(); ++i) EXPECT_NEAR(line[i], exact[i], 57 * 0x1p-24 * bound[i]);
 }
 
@@ -283,7 +284,8 @@ TEST(Cases, OutOfMemoryLeavesEverythingUsable) {
 
 // SimpleTuner#40
 TEST(Cases, UnknownDevices) {
-  for (const char* name : {"gpu", "cuda:x", "cuda:-1", "cpu:1", "cuda:999", ""}) EXPECT_THROW(Device{name}, Error) << name;
+  for (const char* name : {"gpu", "cuda:x", "cuda:-1", "cpu:1", "cuda:999", ""})
+    EXPECT_THROW(Device{name}, Error) << name;
   try {
     zeros({1}, {.device = "cuda:0"});
     FAIL();

@@ -26,11 +26,12 @@ Tensor weighed(const Tensor& y) {
   return sum(y * Tensor::from(w, y.shape()));
 }
 
-void check(const std::vector<Tensor>& x, const std::function<Tensor(std::span<const Tensor>)>& f, const std::vector<Tensor>& gradients,
-           const std::string& what) {
+void check(const std::vector<Tensor>& x, const std::function<Tensor(std::span<const Tensor>)>& f,
+           const std::vector<Tensor>& gradients, const std::string& what) {
   for (size_t k = 0; k < x.size(); ++k) {
     const std::vector<double> at = x[k].to_vector<double>();
-    const std::vector<double> analytic = gradients[k].defined() ? gradients[k].to_vector<double>() : std::vector<double>(at.size(), 0);
+    const std::vector<double> analytic =
+        gradients[k].defined() ? gradients[k].to_vector<double>() : std::vector<double>(at.size(), 0);
     const size_t stride = at.size() > 40 ? at.size() / 20 : 1;  // of large inputs some elements
     for (size_t i = 0; i < at.size(); i += stride) {
       auto value = [&](double d) {
@@ -41,7 +42,8 @@ void check(const std::vector<Tensor>& x, const std::function<Tensor(std::span<co
         return f(moved).item();
       };
       const double numeric = (value(kStep) - value(-kStep)) / (2 * kStep);
-      ASSERT_NEAR(analytic[i], numeric, kAbsolute + kRelative * std::abs(numeric)) << what << ", input " << k << ", element " << i;
+      ASSERT_NEAR(analytic[i], numeric, kAbsolute + kRelative * std::abs(numeric))
+          << what << ", input " << k << ", element " << i;
     }
   }
 }
@@ -54,7 +56,8 @@ TEST(Gradient, EveryOpAgainstFiniteDifferences) {
     const std::vector<Tensor> g = grad(weighed(c.apply(x)), x);
     std::vector<Tensor> plain;
     for (const Tensor& t : x) plain.push_back(t.detach());
-    check(plain, [&](std::span<const Tensor> a) { return weighed(c.apply(a)); }, g, c.name);
+    check(
+        plain, [&](std::span<const Tensor> a) { return weighed(c.apply(a)); }, g, c.name);
   }
 }
 
@@ -78,7 +81,8 @@ TEST(Gradient, GradientsOfGradientsAgainstFiniteDifferences) {
     if (y.requires_grad()) g = grad(y, x);
     std::vector<Tensor> plain;
     for (const Tensor& t : x) plain.push_back(t.detach());
-    check(plain, [&](std::span<const Tensor> a) { return first(a, false); }, g, c.name);
+    check(
+        plain, [&](std::span<const Tensor> a) { return first(a, false); }, g, c.name);
   }
 }
 

@@ -14,26 +14,39 @@ void add_elementwise(std::vector<OpCase>& out) {
     out.push_back({op, cat(op, " transposed"), {{3, 5}}, low, high, [fn](Args a) { return fn(a[0].t()); }, 8});
   };
   auto binary = [&](const char* op, double low, double high, Tensor (*fn)(At, At)) {
-    const std::vector<std::vector<Shape>> shapes = {{{3, 4}, {3, 4}}, {{3, 4}, {4}}, {{3, 1}, {1, 4}}, {{2, 3, 4}, {3, 1}}, {{}, {5}}, {{1}, {1}}};
-    for (const auto& s : shapes) out.push_back({op, cat(op, " ", s[0], " ", s[1]), s, low, high, [fn](Args a) { return fn(a[0], a[1]); }, 8});
+    const std::vector<std::vector<Shape>> shapes = {{{3, 4}, {3, 4}},    {{3, 4}, {4}}, {{3, 1}, {1, 4}},
+                                                    {{2, 3, 4}, {3, 1}}, {{}, {5}},     {{1}, {1}}};
+    for (const auto& s : shapes)
+      out.push_back({op, cat(op, " ", s[0], " ", s[1]), s, low, high, [fn](Args a) { return fn(a[0], a[1]); }, 8});
   };
 #define UNARY(name, value, gx, types, autocast, low, high) unary(#name, low, high, name);
-#define BINARY(name, value, gx, gz, types, autocast, low, high) binary(#name, low, high, static_cast<Tensor (*)(At, At)>(name));
+#define BINARY(name, value, gx, gz, types, autocast, low, high) \
+  binary(#name, low, high, static_cast<Tensor (*)(At, At)>(name));
 #define COMPARE(name, value)
 #define SELECT(name, value, gz, gw, low, high) \
-  out.push_back({#name, #name, {{3, 4}, {4}}, low, high, [](Args a) { return select(a[0] > a[1], a[0] * a[1], a[1]); }, 8});
+  out.push_back(                               \
+      {#name, #name, {{3, 4}, {4}}, low, high, [](Args a) { return select(a[0] > a[1], a[0] * a[1], a[1]); }, 8});
 #include "outrace/ops/ops.def"
 #undef UNARY
 #undef BINARY
 #undef COMPARE
 #undef SELECT
-  out.push_back({"cast", "cast f64 -> f64 through reshape", {{4, 3}}, -2, 2, [](Args a) { return cast(a[0], a[0].dtype()).reshape({12}) * 2; }});
+  out.push_back({"cast", "cast f64 -> f64 through reshape", {{4, 3}}, -2, 2, [](Args a) {
+                   return cast(a[0], a[0].dtype()).reshape({12}) * 2;
+                 }});
 }
 
 void add_reductions(std::vector<OpCase>& out) {
-  const std::vector<std::pair<Shape, ReduceOptions>> forms = {
-      {{3, 4}, {}},          {{3, 4}, {{0}, false}},  {{3, 4}, {{1}, true}},       {{2, 3, 4}, {{1}, false}}, {{2, 3, 4}, {{0, 2}, true}},
-      {{5}, {{-1}, false}},  {{1, 1}, {{0}, false}},  {{2, 3, 2, 3}, {{1, 3}, false}}, {{300}, {}}, {{70, 33}, {{0}, false}}};
+  const std::vector<std::pair<Shape, ReduceOptions>> forms = {{{3, 4}, {}},
+                                                              {{3, 4}, {{0}, false}},
+                                                              {{3, 4}, {{1}, true}},
+                                                              {{2, 3, 4}, {{1}, false}},
+                                                              {{2, 3, 4}, {{0, 2}, true}},
+                                                              {{5}, {{-1}, false}},
+                                                              {{1, 1}, {{0}, false}},
+                                                              {{2, 3, 2, 3}, {{1, 3}, false}},
+                                                              {{300}, {}},
+                                                              {{70, 33}, {{0}, false}}};
   for (const auto& [shape, options] : forms) {
     const std::string form = cat(" ", shape, " axes ", options.axes.size());
     const double n = static_cast<double>(shape.numel());
@@ -41,8 +54,15 @@ void add_reductions(std::vector<OpCase>& out) {
     out.push_back({"mean", "mean" + form, {shape}, -2, 2, [options](Args a) { return mean(a[0], options); }, n});
     out.push_back({"max", "max" + form, {shape}, -2, 2, [options](Args a) { return max(a[0], options); }});
   }
-  out.push_back({"sum", "sum of squared differences", {{6, 5}, {5}}, -2, 2, [](Args a) { return sum(square(a[0] - a[1]), {{1}}); }, 64});
-  out.push_back({"mean", "mean of a transposed view", {{6, 5}}, -2, 2, [](Args a) { return mean(a[0].t(), {{0}}); }, 32});
+  out.push_back({"sum",
+                 "sum of squared differences",
+                 {{6, 5}, {5}},
+                 -2,
+                 2,
+                 [](Args a) { return sum(square(a[0] - a[1]), {{1}}); },
+                 64});
+  out.push_back(
+      {"mean", "mean of a transposed view", {{6, 5}}, -2, 2, [](Args a) { return mean(a[0].t(), {{0}}); }, 32});
 }
 
 void add_products(std::vector<OpCase>& out) {
@@ -50,19 +70,47 @@ void add_products(std::vector<OpCase>& out) {
     for (bool tb : {false, true})
       for (auto [m, n, k] : {std::array<int64_t, 3>{3, 4, 5}, {1, 7, 2}, {17, 9, 33}, {6, 1, 6}}) {
         const Shape a = ta ? Shape{k, m} : Shape{m, k}, b = tb ? Shape{n, k} : Shape{k, n};
-        out.push_back({"matmul", cat("matmul ", a, ta ? "^T " : " ", b, tb ? "^T" : ""), {a, b}, -2, 2,
-                       [ta, tb](Args x) { return matmul(x[0], x[1], {ta, tb}); }, 8.0 * static_cast<double>(k)});
+        out.push_back({"matmul",
+                       cat("matmul ", a, ta ? "^T " : " ", b, tb ? "^T" : ""),
+                       {a, b},
+                       -2,
+                       2,
+                       [ta, tb](Args x) {
+                         return matmul(x[0], x[1], {ta, tb});
+                       },
+                       8.0 * static_cast<double>(k)});
       }
-  out.push_back({"matmul", "matmul batched", {{2, 3, 4}, {2, 4, 5}}, -2, 2, [](Args x) { return matmul(x[0], x[1]); }, 32});
-  out.push_back({"matmul", "matmul batch broadcast", {{2, 1, 3, 4}, {3, 4, 2}}, -2, 2, [](Args x) { return matmul(x[0], x[1]); }, 32});
-  out.push_back({"matmul", "linear with bias and relu", {{4, 6}, {5, 6}, {5}}, -2, 2, [](Args x) { return relu(linear(x[0], x[1], x[2])); }, 64});
-  out.push_back({"matmul", "matmul of a permuted view", {{4, 3, 2}, {4, 5}}, -2, 2,
-                 [](Args x) { return matmul(x[0].permute({1, 2, 0}), x[1]); }, 32});
+  out.push_back(
+      {"matmul", "matmul batched", {{2, 3, 4}, {2, 4, 5}}, -2, 2, [](Args x) { return matmul(x[0], x[1]); }, 32});
+  out.push_back({"matmul",
+                 "matmul batch broadcast",
+                 {{2, 1, 3, 4}, {3, 4, 2}},
+                 -2,
+                 2,
+                 [](Args x) { return matmul(x[0], x[1]); },
+                 32});
+  out.push_back({"matmul",
+                 "linear with bias and relu",
+                 {{4, 6}, {5, 6}, {5}},
+                 -2,
+                 2,
+                 [](Args x) { return relu(linear(x[0], x[1], x[2])); },
+                 64});
+  out.push_back({"matmul",
+                 "matmul of a permuted view",
+                 {{4, 3, 2}, {4, 5}},
+                 -2,
+                 2,
+                 [](Args x) {
+                   return matmul(x[0].permute({1, 2, 0}), x[1]);
+                 },
+                 32});
 }
 
 void add_movement(std::vector<OpCase>& out) {
   out.push_back({"reshape", "reshape", {{3, 4}}, -2, 2, [](Args a) { return a[0].reshape({2, -1}) * 2; }});
-  out.push_back({"reshape", "reshape of a transposed view", {{3, 4}}, -2, 2, [](Args a) { return a[0].t().reshape({12}); }});
+  out.push_back(
+      {"reshape", "reshape of a transposed view", {{3, 4}}, -2, 2, [](Args a) { return a[0].t().reshape({12}); }});
   out.push_back({"permute", "permute", {{2, 3, 4}}, -2, 2, [](Args a) { return a[0].permute({2, 0, 1}); }});
   out.push_back({"permute", "transpose used twice", {{3, 3}}, -2, 2, [](Args a) { return a[0].t() * a[0]; }, 4});
   out.push_back({"expand", "expand", {{3, 1}}, -2, 2, [](Args a) { return expand(a[0], {2, 3, 4}); }});
@@ -75,7 +123,8 @@ void add_movement(std::vector<OpCase>& out) {
                    to.step[1] = 2;
                    return pad(a[0], {4, 7}, to);
                  }});
-  out.push_back({"transfer", "to the same device and back", {{3}}, -2, 2, [](Args a) { return a[0].to(a[0].device()) * 2; }});
+  out.push_back(
+      {"transfer", "to the same device and back", {{3}}, -2, 2, [](Args a) { return a[0].to(a[0].device()) * 2; }});
 }
 
 void add_losses(std::vector<OpCase>& out) {
@@ -83,13 +132,26 @@ void add_losses(std::vector<OpCase>& out) {
     out.push_back({"softmax", cat("softmax ", s), {s}, -3, 3, [](Args a) { return softmax(a[0]); }, 32});
     out.push_back({"log_softmax", cat("log_softmax ", s), {s}, -3, 3, [](Args a) { return log_softmax(a[0]); }, 32});
   }
-  out.push_back({"softmax", "softmax along the first axis", {{3, 4}}, -3, 3, [](Args a) { return softmax(a[0], 0); }, 32});
-  out.push_back({"log_softmax", "log_softmax along a middle axis", {{2, 3, 4}}, -3, 3, [](Args a) { return log_softmax(a[0], 1); }, 32});
+  out.push_back(
+      {"softmax", "softmax along the first axis", {{3, 4}}, -3, 3, [](Args a) { return softmax(a[0], 0); }, 32});
+  out.push_back({"log_softmax",
+                 "log_softmax along a middle axis",
+                 {{2, 3, 4}},
+                 -3,
+                 3,
+                 [](Args a) { return log_softmax(a[0], 1); },
+                 32});
   for (Reduction r : {Reduction::none, Reduction::mean, Reduction::sum})
-    out.push_back({"cross_entropy", cat("cross_entropy ", static_cast<int>(r)), {{4, 5}}, -3, 3, [r](Args a) {
+    out.push_back({"cross_entropy",
+                   cat("cross_entropy ", static_cast<int>(r)),
+                   {{4, 5}},
+                   -3,
+                   3,
+                   [r](Args a) {
                      const Tensor target = Tensor::from(std::vector<int64_t>{1, 4, -7, 0}, {4}, a[0].device());
                      return cross_entropy(a[0], target, {.reduction = r, .ignore_index = -7});
-                   }, 64});
+                   },
+                   64});
 }
 
 }  // namespace

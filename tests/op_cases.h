@@ -1,5 +1,5 @@
-// One list of op cases, used by every check of an op: forward against float64, derivative against finite differences, decomposition
-// against kernel, device against device. An op of the registry without a case fails the suite.
+// One list of op cases, used by every check of an op: forward against float64, derivative against finite differences,
+// decomposition against kernel, device against device. An op of the registry without a case fails the suite.
 #pragma once
 #include <functional>
 #include <span>
@@ -11,8 +11,8 @@
 namespace outrace {
 
 struct OpCase {
-  std::string op;    // name in the registry
-  std::string name;  // op and variant
+  std::string op;             // name in the registry
+  std::string name;           // op and variant
   std::vector<Shape> inputs;  // differentiable inputs
   double low = -2, high = 2;  // of their values
   std::function<Tensor(std::span<const Tensor>)> apply;

@@ -51,7 +51,8 @@ const Plan& plan_of_step(Net& net, int64_t batch, const Options& options) {
   return kept->executable->plan();
 }
 
-// No value that the plan stores has a weight's shape, other than the weights and their optimizer state, all updated in place.
+// No value that the plan stores has a weight's shape, other than the weights and their optimizer state, all updated in
+// place.
 void expect_no_weight_gradients(const Plan& plan, const Net& net) {
   const std::vector<Lifetime> life = lifetimes(plan);
   for (size_t v = 0; v < plan.values.size(); ++v) {
@@ -74,7 +75,9 @@ TEST(Schedule, ArticleNetworkTakesNineCalls) {
   for (const Call& c : plan.calls) labels.push_back(c.label);
   EXPECT_EQ(labels[0], "matmul+add+relu") << to_string(plan);
   EXPECT_EQ(labels[1], "matmul+add") << to_string(plan);
-  EXPECT_EQ(std::count_if(labels.begin(), labels.end(), [](const std::string& l) { return l.starts_with("matmul+sub"); }), 2) << to_string(plan);
+  EXPECT_EQ(
+      std::count_if(labels.begin(), labels.end(), [](const std::string& l) { return l.starts_with("matmul+sub"); }), 2)
+      << to_string(plan);
 }
 
 TEST(Schedule, NetworksNobodyWroteByHand) {

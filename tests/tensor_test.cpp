@@ -118,7 +118,8 @@ TEST(Tensor, BackwardTwice) {
   EXPECT_NE(error_of([&] { (w * w).detach().backward(); }).find("requires a gradient"), std::string::npos);
 }
 
-// A metric read from the network's output after backward() used it, without NoGrad: common, and no reason to keep old weights.
+// A metric read from the network's output after backward() used it, without NoGrad: common, and no reason to keep old
+// weights.
 TEST(Tensor, MetricsOfAUsedGraph) {
   nn::Linear layer(4, 3);
   optim::SGD sgd(layer.parameters(), {.lr = 0.1});
@@ -259,7 +260,8 @@ TEST(Tensor, TypesPromote) {
 }
 
 TEST(Tensor, StateDictRoundTrip) {
-  nn::Sequential net(std::make_shared<nn::Linear>(4, 3), std::make_shared<nn::Tanh>(), std::make_shared<nn::Linear>(3, 2));
+  nn::Sequential net(std::make_shared<nn::Linear>(4, 3), std::make_shared<nn::Tanh>(),
+                     std::make_shared<nn::Linear>(3, 2));
   std::vector<std::string> names;
   for (const auto& [name, tensor] : net.state_dict()) names.push_back(name);
   EXPECT_EQ(names, (std::vector<std::string>{"0.weight", "0.bias", "2.weight", "2.bias"}));

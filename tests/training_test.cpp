@@ -1,4 +1,5 @@
-// Training equals PyTorch's, step by step, and does not depend on threads, instruction set's width aside, capture or flushes.
+// Training equals PyTorch's, step by step, and does not depend on threads, instruction set's width aside, capture or
+// flushes.
 #include <gtest/gtest.h>
 
 #include "golden.h"
@@ -34,10 +35,13 @@ struct Net : nn::Module {
 std::unique_ptr<optim::Optimizer> make_optimizer(const std::string& name, std::vector<Tensor> p) {
   if (name == "sgd") return std::make_unique<optim::SGD>(std::move(p), optim::SGDOptions{.lr = 0.1});
   if (name == "sgd_momentum_decay")
-    return std::make_unique<optim::SGD>(std::move(p), optim::SGDOptions{.lr = 0.1, .momentum = 0.9, .weight_decay = 1e-2});
+    return std::make_unique<optim::SGD>(std::move(p),
+                                        optim::SGDOptions{.lr = 0.1, .momentum = 0.9, .weight_decay = 1e-2});
   if (name == "adam") return std::make_unique<optim::Adam>(std::move(p), optim::AdamOptions{.lr = 1e-2});
-  if (name == "adam_decay") return std::make_unique<optim::Adam>(std::move(p), optim::AdamOptions{.lr = 1e-2, .weight_decay = 1e-2});
-  if (name == "adamw") return std::make_unique<optim::AdamW>(std::move(p), optim::AdamWOptions{.lr = 1e-2, .weight_decay = 1e-2});
+  if (name == "adam_decay")
+    return std::make_unique<optim::Adam>(std::move(p), optim::AdamOptions{.lr = 1e-2, .weight_decay = 1e-2});
+  if (name == "adamw")
+    return std::make_unique<optim::AdamW>(std::move(p), optim::AdamWOptions{.lr = 1e-2, .weight_decay = 1e-2});
   throw std::runtime_error("no optimizer " + name);
 }
 
@@ -52,7 +56,8 @@ TEST_P(GoldenTraining, TwentyStepsEqualPyTorch) {
     for (DType dtype : {DType::f32, DType::f64}) {
       SCOPED_TRACE(cat(name, " ", name_of(dtype)));
       std::vector<int64_t> sizes{inputs.shape[2]};
-      for (int i = 0; g.has(cat("start/", i, ".bias")); ++i) sizes.push_back(g.array(cat("start/", i, ".bias")).shape[0]);
+      for (int i = 0; g.has(cat("start/", i, ".bias")); ++i)
+        sizes.push_back(g.array(cat("start/", i, ".bias")).shape[0]);
       Net net(sizes, GetParam() == "train_tanh", dtype);
       nn::NamedTensors start;
       for (const auto& [key, tensor] : net.state_dict()) {
@@ -78,12 +83,14 @@ TEST_P(GoldenTraining, TwentyStepsEqualPyTorch) {
       for (const auto& [parameter, tensor] : net.state_dict()) {
         const std::vector<double>& end = g.values(key + "/end/" + parameter);
         const std::vector<double> ours = tensor.to_vector<double>();
-        for (size_t i = 0; i < end.size(); ++i) ASSERT_NEAR(ours[i], end[i], 20 * tolerance * (1 + std::abs(end[i]))) << parameter;
+        for (size_t i = 0; i < end.size(); ++i)
+          ASSERT_NEAR(ours[i], end[i], 20 * tolerance * (1 + std::abs(end[i]))) << parameter;
       }
     }
   }
 }
-INSTANTIATE_TEST_SUITE_P(Networks, GoldenTraining, testing::Values("train_relu", "train_tanh"), [](const auto& info) { return info.param; });
+INSTANTIATE_TEST_SUITE_P(Networks, GoldenTraining, testing::Values("train_relu", "train_tanh"),
+                         [](const auto& info) { return info.param; });
 
 struct Outcome {
   std::vector<double> losses;
@@ -91,7 +98,8 @@ struct Outcome {
   int64_t programs = 0;
 };
 
-Outcome train(Loop loop, const std::vector<int64_t>& sizes, int64_t batch, int steps, const std::string& optimizer_name) {
+Outcome train(Loop loop, const std::vector<int64_t>& sizes, int64_t batch, int steps,
+              const std::string& optimizer_name) {
   manual_seed(11);
   Net net(sizes, false, DType::f32);
   auto optimizer = make_optimizer(optimizer_name, net.parameters());

@@ -11,16 +11,16 @@ namespace outrace {
 
 struct DeviceInfo {
   Device device;
-  std::string name;          // "AMD EPYC, 2 cores, AVX2"
-  int units = 0;             // cores or compute units
+  std::string name;  // "AMD EPYC, 2 cores, AVX2"
+  int units = 0;     // cores or compute units
   int64_t memory_bytes = 0;
   std::vector<std::string> features;
   double peak_gflops = 0, peak_gb_per_s = 0;  // measured on this machine; 0: not measured
 };
 
-// What one run of a program reads and writes: a pointer for each input and output of the plan, the scalars, and the arena of the
-// program's device in which temporaries lie at PlanValue::arena_offset. The ENGINE owns the arenas (graph/executable.cpp): it allocates
-// them through allocate(), grows them, and all programs of a device share one.
+// What one run of a program reads and writes: a pointer for each input and output of the plan, the scalars, and the
+// arena of the program's device in which temporaries lie at PlanValue::arena_offset. The ENGINE owns the arenas
+// (graph/executable.cpp): it allocates them through allocate(), grows them, and all programs of a device share one.
 struct Bindings {
   std::vector<void*> inputs, outputs;
   std::vector<ScalarValue> scalars;
@@ -54,7 +54,8 @@ class Backend {
 
 // The backend of a device; throws Error(device) naming what is missing.
 Backend& backend_for(Device device);
-// Devices found on this machine (without null ones), and for each backend that is absent one line saying why and what to install.
+// Devices found on this machine (without null ones), and for each backend that is absent one line saying why and what
+// to install.
 std::vector<Device> found_devices();
 std::vector<std::string> missing_backends();
 

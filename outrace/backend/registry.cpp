@@ -24,9 +24,11 @@ constexpr Kind kKinds[kTypes] = {
     {[]() -> Backend* { return &CpuBackend::get(); }, 1, nullptr},
     {[]() -> Backend* { return &NullBackend::get(); }, kNullDevices, nullptr},
     {nullptr, 0,
-     "this version has no CUDA backend yet; it will need an NVIDIA driver and CUDA's run-time libraries, nothing at build time"},
+     "this version has no CUDA backend yet; it will need an NVIDIA driver and CUDA's run-time libraries, nothing at "
+     "build time"},
     {nullptr, 0,
-     "this version has no OpenCL backend yet; it will need a driver of the card (Debian: intel-opencl-icd, mesa-opencl-icd)"},
+     "this version has no OpenCL backend yet; it will need a driver of the card (Debian: intel-opencl-icd, "
+     "mesa-opencl-icd)"},
 };
 
 Backend& open_backend(Device device) {

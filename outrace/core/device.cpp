@@ -20,7 +20,8 @@ Device::Device(std::string_view name) {
     const auto [end, code] = std::from_chars(number.begin(), number.end(), index);
     if (code == std::errc{} && end == number.end() && (type != DeviceType::cpu || index == 0)) return;
   }
-  fail(ErrorKind::device, "[device] unknown device '", name, "'; known names: cpu, cuda, cuda:N, opencl:N, null, null:N");
+  fail(ErrorKind::device, "[device] unknown device '", name,
+       "'; known names: cpu, cuda, cuda:N, opencl:N, null, null:N");
 }
 
 std::string Device::str() const {

@@ -31,7 +31,8 @@ void append(std::string& out, double v) { append_number(out, v); }
 
 void internal_error(const char* condition, const std::string& message, std::source_location where) {
   std::fprintf(stderr, "%s:%u: outrace internal error: %s%s%s\nThis is a fault of outrace, not of your program.\n",
-               where.file_name(), static_cast<unsigned>(where.line()), condition, message.empty() ? "" : ": ", message.c_str());
+               where.file_name(), static_cast<unsigned>(where.line()), condition, message.empty() ? "" : ": ",
+               message.c_str());
   std::abort();
 }
 

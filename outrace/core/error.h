@@ -1,4 +1,5 @@
-// The two kinds of error. The user's (shape, dtype, device, file, option) are thrown as Error; ours abort with file and line.
+// The two kinds of error. The user's (shape, dtype, device, file, option) are thrown as Error; ours abort with file and
+// line.
 #pragma once
 #include <cstdint>
 #include <source_location>
@@ -10,7 +11,8 @@ namespace outrace {
 
 enum class ErrorKind : uint8_t { shape, dtype, value, device, file, option, memory, diverged, state };
 
-// Thrown for a mistake the caller can mend. The text is "[op] rule broken; both values" and, where it helps, what to do next.
+// Thrown for a mistake the caller can mend. The text is "[op] rule broken; both values" and, where it helps, what to do
+// next.
 class Error : public std::runtime_error {
  public:
   Error(ErrorKind kind, const std::string& what) : std::runtime_error(what), kind_(kind) {}
@@ -34,10 +36,8 @@ void append(std::string& out, long long v);
 void append(std::string& out, unsigned long long v);
 void append(std::string& out, double v);
 template <class T>
-  requires requires(const T& v) { v.str(); }
-void append(std::string& out, const T& v) {
-  out += v.str();
-}
+requires requires(const T& v) { v.str(); }
+void append(std::string& out, const T& v) { out += v.str(); }
 }  // namespace detail
 
 // Joins its arguments into one text. Types with a str() member print themselves.

@@ -1,4 +1,5 @@
-// Intrusive reference counting for nodes, slots and buffers. T has `std::atomic<int32_t> refs` and a static `destroy(T*)`.
+// Intrusive reference counting for nodes, slots and buffers. T has `std::atomic<int32_t> refs` and a static
+// `destroy(T*)`.
 #pragma once
 #include <atomic>
 #include <cstdint>

@@ -76,8 +76,7 @@ bool broadcast_shapes(const Shape& a, const Shape& b, Shape& out) {
 Strides broadcast_strides(const Shape& from, const Shape& to) {
   const Strides dense = contiguous_strides(from);
   Strides s{};
-  for (int i = 0; i < from.rank(); ++i)
-    s[to.rank() - 1 - i] = from.back(i) == 1 ? 0 : dense[from.rank() - 1 - i];
+  for (int i = 0; i < from.rank(); ++i) s[to.rank() - 1 - i] = from.back(i) == 1 ? 0 : dense[from.rank() - 1 - i];
   return s;
 }
 

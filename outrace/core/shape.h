@@ -1,4 +1,5 @@
-// Sizes of a tensor's axes, outermost first. At most 8 axes, held in place: recording an op allocates nothing for its shape.
+// Sizes of a tensor's axes, outermost first. At most 8 axes, held in place: recording an op allocates nothing for its
+// shape.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -26,8 +27,8 @@ class Shape {
   const int64_t* begin() const { return dims_.data(); }
   const int64_t* end() const { return dims_.data() + rank_; }
 
-  Shape with(int axis, int64_t size) const;    // the same with one size replaced
-  Shape without(int axis) const;               // the same with one axis removed
+  Shape with(int axis, int64_t size) const;  // the same with one size replaced
+  Shape without(int axis) const;             // the same with one axis removed
   Shape inserted(int axis, int64_t size) const;
 
   friend bool operator==(const Shape& a, const Shape& b) {

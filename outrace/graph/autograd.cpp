@@ -14,7 +14,8 @@ namespace {
 bool is_grad_leaf(const Node& n) { return n.owner && n.owner->requires_grad; }
 
 // Nodes that require a gradient, inputs before users. Iterative: graphs are deep.
-std::vector<Node*> differentiable_order(Node* root, const std::unordered_set<const Node*>& stop, std::source_location where) {
+std::vector<Node*> differentiable_order(Node* root, const std::unordered_set<const Node*>& stop,
+                                        std::source_location where) {
   const uint32_t mark = next_mark();
   std::vector<Node*> order;
   std::vector<std::pair<Node*, size_t>> stack;
@@ -28,7 +29,8 @@ std::vector<Node*> differentiable_order(Node* root, const std::unordered_set<con
     Node* n = stack.back().first;
     const bool leaf = is_grad_leaf(*n) || stop.contains(n);
     if (!leaf && n->op->kind != OpKind::leaf && (n->used_by_backward || (n->computed() && n->inputs.size() == 0)))
-      fail(ErrorKind::state, "[backward] part of this graph was freed by an earlier backward(); pass {.retain_graph = true} to that one",
+      fail(ErrorKind::state,
+           "[backward] part of this graph was freed by an earlier backward(); pass {.retain_graph = true} to that one",
            call_site(where));
     if (leaf || stack.back().second == n->inputs.size()) {
       n->index = static_cast<int32_t>(order.size());
@@ -48,14 +50,16 @@ struct Gradients {
 
 Tensor wrap(const NodePtr& n) { return Tensor(n); }
 
-Gradients differentiate(const Tensor& output, const Tensor& upstream, const std::unordered_set<const Node*>& stop, std::source_location where) {
+Gradients differentiate(const Tensor& output, const Tensor& upstream, const std::unordered_set<const Node*>& stop,
+                        std::source_location where) {
   Gradients g;
   g.order = differentiable_order(output.node_ptr().get(), stop, where);
   // Positions are kept here: recording below may flush and so overwrite the marks' indices.
   std::vector<std::vector<int>> inputs_at(g.order.size());
   const uint32_t mark = g.order.empty() ? 0 : g.order[0]->mark;
   for (size_t i = 0; i < g.order.size(); ++i)
-    for (const NodePtr& in : g.order[i]->inputs) inputs_at[i].push_back(in->requires_grad && in->mark == mark ? in->index : -1);
+    for (const NodePtr& in : g.order[i]->inputs)
+      inputs_at[i].push_back(in->requires_grad && in->mark == mark ? in->index : -1);
   g.of.resize(g.order.size());
   if (g.order.empty()) return g;
   g.of.back() = upstream;
@@ -72,7 +76,8 @@ Gradients differentiate(const Tensor& output, const Tensor& upstream, const std:
       if (at < 0) continue;
       Tensor d = n->op->derivative(args, static_cast<int>(k));
       if (!d.defined()) continue;
-      OUTRACE_ASSERT(d.shape() == n->inputs[k]->shape, n->op->name, " gradient ", k, " has shape ", d.shape(), ", input ", n->inputs[k]->shape);
+      OUTRACE_ASSERT(d.shape() == n->inputs[k]->shape, n->op->name, " gradient ", k, " has shape ", d.shape(),
+                     ", input ", n->inputs[k]->shape);
       g.of[at] = g.of[at].defined() ? add(At(g.of[at], where), d) : d;
     }
   }
@@ -81,7 +86,8 @@ Gradients differentiate(const Tensor& output, const Tensor& upstream, const std:
 
 Tensor seed(const Tensor& output, std::source_location where) {
   if (output.numel() != 1)
-    fail(ErrorKind::shape, "[backward] the output must have one element (take its sum or mean), or pass a gradient for it; got shape ",
+    fail(ErrorKind::shape,
+         "[backward] the output must have one element (take its sum or mean), or pass a gradient for it; got shape ",
          output.shape(), call_site(where));
   const Tensor one = constant(1, output.dtype(), output.device());
   return output.rank() == 0 ? one : expand(At(one, where), output.shape());
@@ -89,7 +95,8 @@ Tensor seed(const Tensor& output, std::source_location where) {
 
 void require_differentiable(const Tensor& output, std::source_location where) {
   if (!output.requires_grad())
-    fail(ErrorKind::state, "[backward] no tensor that this value depends on requires a gradient (or it was computed under NoGrad)",
+    fail(ErrorKind::state,
+         "[backward] no tensor that this value depends on requires a gradient (or it was computed under NoGrad)",
          call_site(where));
 }
 
@@ -106,8 +113,8 @@ void mark_used(const std::vector<Node*>& order) {
 
 }  // namespace
 
-std::vector<Tensor> grad(const Tensor& output, const std::vector<Tensor>& wrt, BackwardOptions options, const Tensor& upstream,
-                         std::source_location where) {
+std::vector<Tensor> grad(const Tensor& output, const std::vector<Tensor>& wrt, BackwardOptions options,
+                         const Tensor& upstream, std::source_location where) {
   std::lock_guard hold(engine_lock());
   require_differentiable(output, where);
   std::unordered_set<const Node*> stop;

@@ -41,10 +41,10 @@ struct CapturedStep::Recording {
   std::vector<ScalarInput> scalars;
   std::vector<int> donor_input;  // by plan output: the input whose buffer it may take, or -1
   struct Target {
-    Ref<Slot> slot;              // receives the value
-    std::vector<int> results;    // positions among the returned tensors
+    Ref<Slot> slot;            // receives the value
+    std::vector<int> results;  // positions among the returned tensors
     int plan_output = -1;
-    int input = -1;              // it is the value of an input, unchanged
+    int input = -1;  // it is the value of an input, unchanged
     int64_t byte_offset = 0;
     DType dtype = DType::f32;
     Shape shape;
@@ -65,7 +65,8 @@ bool CapturedStep::Recording::fits(std::span<const Tensor> args) const {
   if (args.size() != arguments.size() || grad != grad_enabled()) return false;
   for (size_t i = 0; i < args.size(); ++i) {
     const Node& n = args[i].node();
-    if (!(n.shape == arguments[i].shape) || n.dtype != arguments[i].dtype || n.device != arguments[i].device) return false;
+    if (!(n.shape == arguments[i].shape) || n.dtype != arguments[i].dtype || n.device != arguments[i].device)
+      return false;
   }
   for (const auto& [flag, value] : training)
     if (*flag != value) return false;
@@ -101,7 +102,8 @@ std::vector<Tensor> CapturedStep::Recording::replay(std::span<const Tensor> args
   graph->executable->reserve();
   for (size_t i = 0; i < graph->buffers.size(); ++i) {
     const CompiledGraph::OutputBuffer& b = graph->buffers[i];
-    const Node* donor = donor_input[i] >= 0 && inputs[donor_input[i]].slot ? inputs[donor_input[i]].slot->node.get() : nullptr;
+    const Node* donor =
+        donor_input[i] >= 0 && inputs[donor_input[i]].slot ? inputs[donor_input[i]].slot->node.get() : nullptr;
     const bool take = donor && donor->refs == 1 && donor->buffer->refs == 1 && donor->byte_offset == 0;
     buffers.push_back(take ? donor->buffer : Buffer::allocate(b.device, b.bytes, b.layout));
     bindings.outputs.push_back(buffers.back()->data);
@@ -131,7 +133,8 @@ std::vector<Tensor> CapturedStep::Recording::replay(std::span<const Tensor> args
   return results;
 }
 
-std::vector<Tensor> CapturedStep::run(std::span<const Tensor> args, FunctionRef<std::vector<Tensor>(std::span<const Tensor>)> record) {
+std::vector<Tensor> CapturedStep::run(std::span<const Tensor> args,
+                                      FunctionRef<std::vector<Tensor>(std::span<const Tensor>)> record) {
   for (const Tensor& a : args) a.eval();
   std::lock_guard hold(engine_lock());
   for (const auto& r : recordings_)
@@ -185,7 +188,8 @@ std::vector<Tensor> CapturedStep::run(std::span<const Tensor> args, FunctionRef<
       made->inputs.push_back(std::move(s));
     }
     for (int w : p.graph->scalar_walk) made->scalars.push_back({p.walk.nodes[w]->source, p.walk.nodes[w]->scalar});
-    for (const CompiledGraph::OutputBuffer& b : p.graph->buffers) made->donor_input.push_back(b.donor < 0 ? -1 : input_of.at(b.donor));
+    for (const CompiledGraph::OutputBuffer& b : p.graph->buffers)
+      made->donor_input.push_back(b.donor < 0 ? -1 : input_of.at(b.donor));
     for (const Scheduled::Output& o : p.graph->outputs) {
       const Node* n = p.walk.nodes[o.walk];
       Recording::Target t;

@@ -1,5 +1,5 @@
-// capture(fn): records a step once and replays it. A call costs the rebinding of its arguments; other shapes, dtypes, devices or
-// training flags record anew.
+// capture(fn): records a step once and replays it. A call costs the rebinding of its arguments; other shapes, dtypes,
+// devices or training flags record anew.
 #pragma once
 #include <memory>
 #include <span>
@@ -18,15 +18,17 @@ class CapturedStep {
   ~CapturedStep();
   CapturedStep(CapturedStep&&) noexcept;
   // Runs the step that `record` describes on `args`. `record` is called only when no recording fits.
-  std::vector<Tensor> run(std::span<const Tensor> args, FunctionRef<std::vector<Tensor>(std::span<const Tensor>)> record);
+  std::vector<Tensor> run(std::span<const Tensor> args,
+                          FunctionRef<std::vector<Tensor>(std::span<const Tensor>)> record);
 
  private:
   struct Recording;
   std::vector<std::unique_ptr<Recording>> recordings_;
 };
 
-// fn(Tensor...) -> Tensor, std::vector<Tensor> or nothing. What it reads besides its arguments: parameters and optimizer state by
-// their current values, other tensors and numbers as they were when it was recorded. It must not ask for values.
+// fn(Tensor...) -> Tensor, std::vector<Tensor> or nothing. What it reads besides its arguments: parameters and
+// optimizer state by their current values, other tensors and numbers as they were when it was recorded. It must not ask
+// for values.
 template <class Fn>
 class Captured {
  public:
@@ -36,7 +38,8 @@ class Captured {
   auto operator()(const Tensors&... args) {
     using Result = std::invoke_result_t<Fn&, const Tensors&...>;
     const std::array<Tensor, sizeof...(args)> given{args...};
-    std::vector<Tensor> out = step_.run(given, [&](std::span<const Tensor> a) { return call<Result>(a, std::index_sequence_for<Tensors...>{}); });
+    std::vector<Tensor> out = step_.run(
+        given, [&](std::span<const Tensor> a) { return call<Result>(a, std::index_sequence_for<Tensors...>{}); });
     if constexpr (std::is_same_v<Result, Tensor>)
       return std::move(out[0]);
     else if constexpr (!std::is_void_v<Result>)

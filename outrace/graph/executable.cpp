@@ -33,7 +33,8 @@ Executable::Executable(Plan plan) : plan_(std::move(plan)) {
     part.outputs = plan_.outputs;
     part.scalars = plan_.scalars;
     part.arenas = plan_.arenas;
-    while (first < plan_.calls.size() && plan_.calls[first].op != &kTransfer && plan_.calls[first].device == call.device)
+    while (first < plan_.calls.size() && plan_.calls[first].op != &kTransfer &&
+           plan_.calls[first].device == call.device)
       part.calls.push_back(plan_.calls[first++]);
     segments_.push_back({call.device, backend_for(call.device).compile(part), -1});
   }

@@ -36,7 +36,8 @@ void save(Walk& walk, const std::vector<int>& saved) {
   }
 }
 
-std::shared_ptr<CompiledGraph> compile_graph(const Ir& ir, const Walk& walk, std::vector<uint64_t> signature, std::vector<int> saved) {
+std::shared_ptr<CompiledGraph> compile_graph(const Ir& ir, const Walk& walk, std::vector<uint64_t> signature,
+                                             std::vector<int> saved) {
   auto graph = std::make_shared<CompiledGraph>();
   const Ir laid_out = assign_layouts(ir);
   Scheduled s = schedule(laid_out, fuse(laid_out));
@@ -49,7 +50,8 @@ std::shared_ptr<CompiledGraph> compile_graph(const Ir& ir, const Walk& walk, std
   graph->buffers.resize(s.plan.outputs);
   for (const PlanValue& v : s.plan.values)
     if (v.kind == ValueKind::output)
-      graph->buffers[v.index] = {v.device, v.bytes(), v.layout, v.donor < 0 ? -1 : graph->input_walk[s.plan.values[v.donor].index]};
+      graph->buffers[v.index] = {v.device, v.bytes(), v.layout,
+                                 v.donor < 0 ? -1 : graph->input_walk[s.plan.values[v.donor].index]};
   if (debug_level() >= 1) print_new_program(s.plan, walk);
   graph->executable = std::make_unique<Executable>(std::move(s.plan));
   return graph;

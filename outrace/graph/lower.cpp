@@ -77,8 +77,8 @@ struct ProgramBuilder {
 };
 
 // Loads come first in a program's register file, so operands are gathered before instructions are numbered.
-TileProgram build_program(const Ir& ir, const Fused& fused, const Placement& placement, const std::vector<int>& members, int producer, Layout layout,
-                          const std::vector<int>& stored) {
+TileProgram build_program(const Ir& ir, const Fused& fused, const Placement& placement, const std::vector<int>& members,
+                          int producer, Layout layout, const std::vector<int>& stored) {
   ProgramBuilder b{ir, fused, placement, {}, {}};
   const IrNode& last = ir.nodes[members.back()];
   const Shape logical = last.shape;
@@ -144,7 +144,8 @@ TileProgram copy_program(const Ir& ir, const Fused& fused, const Placement& plac
   return p;
 }
 
-View matrix_view(const Access& access, const Shape& shape, bool transpose, int value, const Shape& out, Shape& logical) {
+View matrix_view(const Access& access, const Shape& shape, bool transpose, int value, const Shape& out,
+                 Shape& logical) {
   const int rank = shape.rank();
   View v{value, access.offset, {}};
   int64_t batch = 1;
@@ -169,7 +170,8 @@ void lower_operands(const Ir& ir, const Fused& fused, const Placement& placement
     for (int k = 0; k < 2; ++k) {
       const int in = p.inputs[k];
       Shape logical;
-      call.operands.push_back(matrix_view(fused.access[in], ir.nodes[in].shape, k ? attrs.transpose_b : attrs.transpose_a,
+      call.operands.push_back(matrix_view(fused.access[in], ir.nodes[in].shape,
+                                          k ? attrs.transpose_b : attrs.transpose_a,
                                           placement.value[fused.access[in].base], p.shape, logical));
       call.operand_shapes.push_back(logical);
     }
@@ -193,7 +195,9 @@ double count_flops(const Ir& ir, const Group& g) {
     const IrNode& n = ir.nodes[i];
     std::vector<Shape> inputs;
     for (int in : n.inputs) inputs.push_back(ir.nodes[in].shape);
-    flops += n.op->flops ? n.op->flops(inputs, n.shape, n.attrs) : n.op->kind == OpKind::elementwise ? static_cast<double>(n.shape.numel()) : 0;
+    flops += n.op->flops                         ? n.op->flops(inputs, n.shape, n.attrs)
+             : n.op->kind == OpKind::elementwise ? static_cast<double>(n.shape.numel())
+                                                 : 0;
   };
   if (g.producer >= 0) add(g.producer);
   for (int m : g.members) add(m);
@@ -203,7 +207,8 @@ double count_flops(const Ir& ir, const Group& g) {
 
 }  // namespace
 
-Call lower_group(const Ir& ir, const Fused& fused, const Group& g, const Placement& placement, const std::vector<PlanValue>& values) {
+Call lower_group(const Ir& ir, const Fused& fused, const Group& g, const Placement& placement,
+                 const std::vector<PlanValue>& values) {
   Call call;
   const int root = g.members.empty() ? g.producer : g.members.back();
   call.device = ir.nodes[root].device;

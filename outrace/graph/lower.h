@@ -13,6 +13,7 @@ struct Placement {
   std::vector<int> scalar;  // by node: index of a scalar input, or -1
 };
 
-Call lower_group(const Ir& ir, const Fused& fused, const Group& group, const Placement& placement, const std::vector<PlanValue>& values);
+Call lower_group(const Ir& ir, const Fused& fused, const Group& group, const Placement& placement,
+                 const std::vector<PlanValue>& values);
 
 }  // namespace outrace

@@ -31,7 +31,8 @@ void plan_memory(Plan& plan) {
   for (size_t v = 0; v < plan.values.size(); ++v)
     if (plan.values[v].kind == ValueKind::temp && life[v].first >= 0) order.push_back(static_cast<int>(v));
   // Largest first, each into the lowest gap: within a few per cent of the peak of live bytes on networks' graphs.
-  std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return plan.values[a].bytes() > plan.values[b].bytes(); });
+  std::stable_sort(order.begin(), order.end(),
+                   [&](int a, int b) { return plan.values[a].bytes() > plan.values[b].bytes(); });
   std::vector<int> placed;
   for (int v : order) {
     PlanValue& value = plan.values[v];
@@ -40,7 +41,8 @@ void plan_memory(Plan& plan) {
     for (int other : placed) {
       const PlanValue& o = plan.values[other];
       if (o.device == value.device && life[other].first <= life[v].last && life[v].first <= life[other].last)
-        taken.push_back({o.arena_offset, o.arena_offset + (o.bytes() + kArenaAlignment - 1) / kArenaAlignment * kArenaAlignment});
+        taken.push_back(
+            {o.arena_offset, o.arena_offset + (o.bytes() + kArenaAlignment - 1) / kArenaAlignment * kArenaAlignment});
     }
     std::sort(taken.begin(), taken.end());
     int64_t offset = 0;
@@ -50,7 +52,8 @@ void plan_memory(Plan& plan) {
     }
     value.arena_offset = offset;
     placed.push_back(v);
-    auto arena = std::find_if(plan.arenas.begin(), plan.arenas.end(), [&](const Plan::Arena& a) { return a.device == value.device; });
+    auto arena = std::find_if(plan.arenas.begin(), plan.arenas.end(),
+                              [&](const Plan::Arena& a) { return a.device == value.device; });
     if (arena == plan.arenas.end()) arena = plan.arenas.insert(arena, {value.device, 0});
     arena->bytes = std::max(arena->bytes, offset + size);
   }

@@ -37,8 +37,8 @@ NodeInputs::NodeInputs(std::span<const NodePtr> inputs) : size_(inputs.size()) {
 
 namespace {
 
-// Nodes whose last reference went while another was being destroyed wait here, so that a chain of a million ends in a loop.
-// Without a destructor: nodes are dropped until the very end of a thread.
+// Nodes whose last reference went while another was being destroyed wait here, so that a chain of a million ends in a
+// loop. Without a destructor: nodes are dropped until the very end of a thread.
 struct Graveyard {
   Node* first;
   bool digging;

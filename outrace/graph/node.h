@@ -1,5 +1,5 @@
-// The graph's node: one op applied to inputs, or a leaf (buffer, scalar, constant). Nodes are immutable but for their value:
-// a node with a buffer is computed, and stands as a leaf for everything recorded after it.
+// The graph's node: one op applied to inputs, or a leaf (buffer, scalar, constant). Nodes are immutable but for their
+// value: a node with a buffer is computed, and stands as a leaf for everything recorded after it.
 #pragma once
 #include <array>
 #include <atomic>
@@ -72,10 +72,10 @@ struct Node : Recycled<Node> {
   ScalarValue scalar{};     // kScalar
   ScalarSource source;      // kScalar: where a replay reads the number
 
-  NodePtr donor;               // the old value of the slot this node was assigned to; its buffer may be overwritten
-  Slot* owner = nullptr;       // the slot whose current value this is; autograd stops here when the slot requires a gradient
+  NodePtr donor;          // the old value of the slot this node was assigned to; its buffer may be overwritten
+  Slot* owner = nullptr;  // the slot whose current value this is; autograd stops here when the slot requires a gradient
   std::atomic<int32_t> handles{0};  // slots that hold this node; > 0 at a flush: an output
-  Recorder* recorder = nullptr;  // who may still use it while it is pending
+  Recorder* recorder = nullptr;     // who may still use it while it is pending
   uint64_t hash = 0;
   std::source_location where;  // the caller's line
 

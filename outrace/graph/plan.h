@@ -1,5 +1,5 @@
-// A plan: what a backend compiles. Values (where each array lives) and calls in order. Plain data; the graph's passes write it,
-// backends read it, print.cpp shows it.
+// A plan: what a backend compiles. Values (where each array lives) and calls in order. Plain data; the graph's passes
+// write it, backends read it, print.cpp shows it.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -27,7 +27,7 @@ struct PlanValue {
   Shape shape;
   Layout layout = Layout::plain;
   Device device;
-  int donor = -1;           // output only: the input whose buffer it overwrites when nobody else reads that buffer
+  int donor = -1;            // output only: the input whose buffer it overwrites when nobody else reads that buffer
   int64_t arena_offset = 0;  // temp only: bytes
   double fill = 0;           // constant only: every element, written once by compile()
   int64_t bytes() const { return shape.numel() * size_of(dtype); }
@@ -39,17 +39,23 @@ union ScalarValue {
   int64_t integer;
 };
 
-// Elements of a value read or written over a space of the same rank: offset + sum of index[i] * strides[i], in elements.
+// Elements of a value read or written over a space of the same rank: offset + sum of index[i] * strides[i], in
+// elements.
 struct View {
   int value = -1;
   int64_t offset = 0;
   Strides strides{};
 };
 
-// A straight-line elementwise program over a space. Register r < loads.size() holds load r; register loads.size() + i holds
-// instruction i. A bool lives in a register as 0 or 1 of the compute type.
+// A straight-line elementwise program over a space. Register r < loads.size() holds load r; register loads.size() + i
+// holds instruction i. A bool lives in a register as 0 or 1 of the compute type.
 struct TileLoad {
-  enum class Kind : uint8_t { view, constant, scalar, producer };  // producer: the tile of the call's product or reduction
+  enum class Kind : uint8_t {
+    view,
+    constant,
+    scalar,
+    producer
+  };  // producer: the tile of the call's product or reduction
   Kind kind = Kind::view;
   DType dtype = DType::f32;
   View view;
@@ -62,7 +68,7 @@ struct TileInstr {
 };
 struct TileStore {
   int reg = -1;
-  View view;  // dense over the space
+  View view;                 // dense over the space
   DType dtype = DType::f32;  // converted from the compute type; floats to integers truncate, to bool test != 0
 };
 struct TileProgram {
@@ -78,20 +84,21 @@ struct TileProgram {
 struct Call {
   const OpDef* op = nullptr;  // the producer; null: the epilogue alone (elementwise, copies)
   Attrs attrs;
-  DType dtype = DType::f32;        // of the producer's result
-  Shape shape;                     // of the producer's result
-  // Of the producer, each over its own logical shape. matmul: always [batch, M, K] and [batch, K, N], transposes already in the strides.
+  DType dtype = DType::f32;  // of the producer's result
+  Shape shape;               // of the producer's result
+  // Of the producer, each over its own logical shape. matmul: always [batch, M, K] and [batch, K, N], transposes
+  // already in the strides.
   std::vector<View> operands;
   std::vector<Shape> operand_shapes;
-  std::vector<int> scalars;        // scalar inputs of the producer (seed, serial)
-  int result = -1;                 // value that stores the producer's result; -1: only the epilogue sees it
-  Layout layout = Layout::plain;   // order in which the result is stored and handed to the epilogue
-  TileProgram prologue;            // what a reduction reads: result over operand_shapes[0]
-  TileProgram epilogue;            // over the result's elements as stored
+  std::vector<int> scalars;       // scalar inputs of the producer (seed, serial)
+  int result = -1;                // value that stores the producer's result; -1: only the epilogue sees it
+  Layout layout = Layout::plain;  // order in which the result is stored and handed to the epilogue
+  TileProgram prologue;           // what a reduction reads: result over operand_shapes[0]
+  TileProgram epilogue;           // over the result's elements as stored
   Device device;
-  bool inplace = false;            // overwrites an input
+  bool inplace = false;  // overwrites an input
   double flops = 0, bytes = 0;
-  std::string label;               // "matmul+add+relu", for people
+  std::string label;  // "matmul+add+relu", for people
 };
 
 struct Plan {

@@ -2,7 +2,6 @@
 
 #include <cstdio>
 
-
 #include "outrace/core/env.h"
 #include "outrace/core/error.h"
 #include "outrace/graph/memory_plan.h"
@@ -26,7 +25,9 @@ std::string name_value(const Plan& plan, int v) {
   const PlanValue& value = plan.values[v];
   switch (value.kind) {
     case ValueKind::input: return cat("in", value.index);
-    case ValueKind::output: return value.donor >= 0 ? cat("out", value.index, "=in", plan.values[value.donor].index) : cat("out", value.index);
+    case ValueKind::output:
+      return value.donor >= 0 ? cat("out", value.index, "=in", plan.values[value.donor].index)
+                              : cat("out", value.index);
     case ValueKind::constant: return cat("const ", value.fill);
     case ValueKind::temp: break;
   }
@@ -52,9 +53,10 @@ void list_call(const Plan& plan, const Call& call, std::string& reads, std::stri
 std::string describe(const Walk& walk, size_t i) {
   const Node& n = *walk.nodes[i];
   const bool leaf = n.is_leaf();
-  return cat(leaf ? (n.computed() ? "buffer" : n.op->name) : n.op->name, " ", name_of(n.dtype), " ", n.shape, " ", n.device,
-             leaf || n.attrs.index() == 0 ? "" : " ", leaf ? "" : to_string(n.attrs), n.layout() == Layout::panel ? " packed" : "",
-             walk.output[i] ? " stored" : "", walk.keep[i] ? " differentiable" : "");
+  return cat(leaf ? (n.computed() ? "buffer" : n.op->name) : n.op->name, " ", name_of(n.dtype), " ", n.shape, " ",
+             n.device, leaf || n.attrs.index() == 0 ? "" : " ", leaf ? "" : to_string(n.attrs),
+             n.layout() == Layout::panel ? " packed" : "", walk.output[i] ? " stored" : "",
+             walk.keep[i] ? " differentiable" : "");
 }
 
 }  // namespace
@@ -74,8 +76,8 @@ std::string to_string(const Plan& plan) {
                amount(call.flops, "FLOP"), "  ", amount(call.bytes, "B"), "\n");
   }
   for (const Plan::Arena& a : plan.arenas)
-    out += cat("  arena ", a.device, "  ", amount(static_cast<double>(a.bytes), "B"), " for ", amount(static_cast<double>(temporaries), "B"),
-               " of temporaries\n");
+    out += cat("  arena ", a.device, "  ", amount(static_cast<double>(a.bytes), "B"), " for ",
+               amount(static_cast<double>(temporaries), "B"), " of temporaries\n");
   return out;
 }
 
@@ -92,7 +94,8 @@ void print_new_program(const Plan& plan, const Walk& walk) {
         break;
       }
   }
-  std::fprintf(stderr, "outrace: new program: %zu nodes, %zu calls; new because: %s\n", now.size(), plan.calls.size(), why.c_str());
+  std::fprintf(stderr, "outrace: new program: %zu nodes, %zu calls; new because: %s\n", now.size(), plan.calls.size(),
+               why.c_str());
   if (debug_level() >= 2) std::fputs(to_string(plan).c_str(), stderr);
   last = std::move(now);
 }

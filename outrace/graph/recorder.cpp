@@ -42,7 +42,8 @@ uint32_t next_mark() {
   return ++mark;
 }
 
-// Recorders outlive their threads: slots of a finished thread may still point here. An empty one serves the next thread.
+// Recorders outlive their threads: slots of a finished thread may still point here. An empty one serves the next
+// thread.
 struct Recorder::ThreadHold {
   Recorder* recorder;
   static std::mutex& lock() {
@@ -75,14 +76,15 @@ Recorder& Recorder::current() {
   return *hold.recorder;
 }
 
-NodePtr Recorder::record(const OpDef& op, std::span<const NodePtr> inputs, DType dtype, const Shape& shape, Device device,
-                         const Attrs& attrs, std::source_location where, bool unique) {
+NodePtr Recorder::record(const OpDef& op, std::span<const NodePtr> inputs, DType dtype, const Shape& shape,
+                         Device device, const Attrs& attrs, std::source_location where, bool unique) {
   bool requires_grad = false;
   if (grad_on && op.derivative && is_float(dtype))
     for (const NodePtr& n : inputs) requires_grad |= n->requires_grad;
   for (const NodePtr& n : inputs)
     if (!n->is_leaf() && n->recorder != this)
-      fail(ErrorKind::state, "[", op.name, "] an input is pending in another thread; call eval() on it there first", call_site(where));
+      fail(ErrorKind::state, "[", op.name, "] an input is pending in another thread; call eval() on it there first",
+           call_site(where));
 
   const uint64_t hash = hash_node(op, inputs, dtype, shape, device, attrs, requires_grad);
   size_t at = hash & (table_.size() - 1);
@@ -166,7 +168,9 @@ std::vector<Slot*> Recorder::pending() const {
 }
 
 void Recorder::flush(std::source_location where) {
-  if (capture) fail(ErrorKind::state, "[capture] a value was asked for while a step is being recorded; return it instead", call_site(where));
+  if (capture)
+    fail(ErrorKind::state, "[capture] a value was asked for while a step is being recorded; return it instead",
+         call_site(where));
   std::vector<NodePtr> roots;
   for (Slot* s : pending()) roots.push_back(s->node);
   // A gradient that no optimizer step has used yet is stored: the graph behind it is about to go.
@@ -187,7 +191,8 @@ void Recorder::flush_for(const NodePtr& node) {
   if (node->is_leaf() && node->op != &kConstant && node->op != &kScalar) return;
   if (node->op->kind != OpKind::leaf && node->recorder != this)
     fail(ErrorKind::state, "[eval] the value is pending in another thread; call eval() on it there first");
-  if (capture) fail(ErrorKind::state, "[capture] a value was asked for while a step is being recorded; return it instead");
+  if (capture)
+    fail(ErrorKind::state, "[capture] a value was asked for while a step is being recorded; return it instead");
   flushing_ = true;
   struct Done {
     bool& flag;
@@ -197,8 +202,8 @@ void Recorder::flush_for(const NodePtr& node) {
   run_pending({node});
 }
 
-Tensor record(const OpDef& op, std::initializer_list<const Tensor*> inputs, DType dtype, const Shape& shape, const Attrs& attrs,
-              std::source_location where) {
+Tensor record(const OpDef& op, std::initializer_list<const Tensor*> inputs, DType dtype, const Shape& shape,
+              const Attrs& attrs, std::source_location where) {
   std::array<NodePtr, 8> nodes;
   OUTRACE_ASSERT(inputs.size() <= nodes.size());
   size_t n = 0;
@@ -206,8 +211,8 @@ Tensor record(const OpDef& op, std::initializer_list<const Tensor*> inputs, DTyp
   const Device device = n ? nodes[0]->device : Device{};
   for (size_t i = 1; i < n; ++i)
     if (nodes[i]->device != device)
-      fail(ErrorKind::device, "[", op.name, "] inputs lie on different devices; got ", device, " and ", nodes[i]->device,
-           "; move one with to(device)", call_site(where));
+      fail(ErrorKind::device, "[", op.name, "] inputs lie on different devices; got ", device, " and ",
+           nodes[i]->device, "; move one with to(device)", call_site(where));
   return Tensor(Recorder::current().record(op, {nodes.data(), n}, dtype, shape, device, attrs, where));
 }
 

@@ -17,9 +17,9 @@ struct CaptureLog {
     Ref<Slot> slot;
     NodePtr before;  // its value when the recording began
   };
-  std::vector<Assigned> assigned;                                // slots that received a new value, each once
-  std::vector<std::pair<const bool*, bool>> training;            // modules called, and whether they were in training mode
-  std::vector<std::function<void()>> on_replay;  // host work of each replay: step counts, random serials
+  std::vector<Assigned> assigned;                      // slots that received a new value, each once
+  std::vector<std::pair<const bool*, bool>> training;  // modules called, and whether they were in training mode
+  std::vector<std::function<void()>> on_replay;        // host work of each replay: step counts, random serials
 };
 
 class Recorder {
@@ -57,18 +57,20 @@ class Recorder {
   bool flushing_ = false;
 };
 
-// Guards graph walks (they leave marks in nodes shared between threads) and the run of programs: one engine thread at a time.
+// Guards graph walks (they leave marks in nodes shared between threads) and the run of programs: one engine thread at a
+// time.
 std::recursive_mutex& engine_lock();
 uint32_t next_mark();
 
 // Records an op on tensors; the device is that of the inputs (checked equal).
-Tensor record(const OpDef& op, std::initializer_list<const Tensor*> inputs, DType dtype, const Shape& shape, const Attrs& attrs,
-              std::source_location where);
+Tensor record(const OpDef& op, std::initializer_list<const Tensor*> inputs, DType dtype, const Shape& shape,
+              const Attrs& attrs, std::source_location where);
 // Leaves.
 Tensor constant(double value, DType dtype, Device device);
 // A number read anew at each run; with a source, at each replay of a captured step.
 Tensor scalar(ScalarValue value, DType dtype, Device device, ScalarSource source = nullptr);
-// 0, 1, -1, 2, 0.5 are constants of the graph; every other number is a scalar input, so that changing it needs no new program.
+// 0, 1, -1, 2, 0.5 are constants of the graph; every other number is a scalar input, so that changing it needs no new
+// program.
 Tensor number(double value, DType dtype, Device device);
 
 }  // namespace outrace

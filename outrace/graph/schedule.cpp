@@ -125,7 +125,8 @@ struct Scheduler {
     return false;
   }
 
-  // Whether `node` may be written over leaf `donor`: every reader can run first, and the call itself reads it only element by element.
+  // Whether `node` may be written over leaf `donor`: every reader can run first, and the call itself reads it only
+  // element by element.
   bool can_overwrite(int node, int donor, std::vector<int>& readers) const {
     const int home_group = f.group_of[node];
     const Group& g = f.groups[home_group];
@@ -142,7 +143,8 @@ struct Scheduler {
             }
       };
       if (f.groups[r].producer >= 0) look({f.groups[r].producer}, false);
-      look(f.groups[r].members, ir.nodes[f.groups[r].members.empty() ? 0 : f.groups[r].members.back()].op->kind == OpKind::elementwise);
+      look(f.groups[r].members,
+           ir.nodes[f.groups[r].members.empty() ? 0 : f.groups[r].members.back()].op->kind == OpKind::elementwise);
       look(f.groups[r].prologue, false);
       if (!reads) continue;
       if (static_cast<int>(r) == home_group) {
@@ -159,7 +161,8 @@ struct Scheduler {
     std::vector<uint8_t> given(ir.nodes.size(), 0);
     for (const Ir::Output& o : ir.outputs) {
       const int donor = ir.nodes[o.node].donor;
-      if (donor < 0 || home(o.node) != o.node || given[donor] || ir.nodes[o.node].op->kind != OpKind::elementwise) continue;
+      if (donor < 0 || home(o.node) != o.node || given[donor] || ir.nodes[o.node].op->kind != OpKind::elementwise)
+        continue;
       std::vector<int> readers;
       if (!can_overwrite(o.node, donor, readers)) continue;
       given[donor] = 1;

@@ -13,7 +13,7 @@ struct Scheduled {
   std::vector<int> input_walk;   // plan input -> node of the walk
   std::vector<int> scalar_walk;  // plan scalar -> node of the walk
   struct Output {
-    int walk;             // node of the walk that receives the value
+    int walk;              // node of the walk that receives the value
     int plan_output = -1;  // -1: it shares the buffer of the leaf `leaf_walk`
     int leaf_walk = -1;
     int64_t offset = 0;  // elements

@@ -21,8 +21,8 @@ std::string call_site(std::source_location where) {
   std::string out;
   for (size_t i = frames.size(); i-- > 0;) {
     const Frame& f = frames[i];
-    out += cat("\n  in module ", f.path->empty() ? std::string("(root)") : *f.path, ", called at ", f.where.file_name(), ":",
-               static_cast<unsigned>(f.where.line()));
+    out += cat("\n  in module ", f.path->empty() ? std::string("(root)") : *f.path, ", called at ", f.where.file_name(),
+               ":", static_cast<unsigned>(f.where.line()));
   }
   return out;
 }

@@ -139,9 +139,11 @@ std::string Tensor::str() const {
 
 Tensor& Tensor::requires_grad_(bool on) {
   Node* n = const_cast<Node*>(&node());
-  if (!is_float(n->dtype)) fail(ErrorKind::dtype, "[requires_grad_] only floating point tensors have gradients; got ", name_of(n->dtype));
+  if (!is_float(n->dtype))
+    fail(ErrorKind::dtype, "[requires_grad_] only floating point tensors have gradients; got ", name_of(n->dtype));
   if (on && n->requires_grad && n->owner != slot_.get())
-    fail(ErrorKind::state, "[requires_grad_] the tensor is computed from others that require a gradient; detach() it first");
+    fail(ErrorKind::state,
+         "[requires_grad_] the tensor is computed from others that require a gradient; detach() it first");
   slot_->requires_grad = on;
   if (n->handles > 1 || n->op == &kConstant || n->op == &kScalar) {
     // Other tensors hold this node: give this one its own.
@@ -182,7 +184,8 @@ void Tensor::assign(const Tensor& value, std::source_location where) {
   if (value.slot_ == slot_) return;
   if (v->is_leaf()) {
     const Tensor& ready = value.eval();
-    return replace(make_buffer_node(ready.node().buffer, ready.dtype(), ready.shape(), ready.node().byte_offset), where);
+    return replace(make_buffer_node(ready.node().buffer, ready.dtype(), ready.shape(), ready.node().byte_offset),
+                   where);
   }
   // The value stays its own; this slot gets a node of its own, which the passes unite again.
   std::vector<NodePtr> inputs(v->inputs.begin(), v->inputs.end());
@@ -192,7 +195,8 @@ void Tensor::assign(const Tensor& value, std::source_location where) {
 
 void Tensor::assign(Tensor&& value, std::source_location where) {
   const NodePtr& v = value.node_ptr();
-  if (v->is_leaf() || value.slot_->refs != 1 || v->handles != 1 || v->donor || v->owner) return assign(static_cast<const Tensor&>(value), where);
+  if (v->is_leaf() || value.slot_->refs != 1 || v->handles != 1 || v->donor || v->owner)
+    return assign(static_cast<const Tensor&>(value), where);
   NodePtr node = v;
   value = Tensor();
   replace(std::move(node), where);
@@ -210,8 +214,9 @@ void Tensor::replace_everywhere(const Tensor& value) {
 void Tensor::replace(NodePtr next, std::source_location where) {
   const NodePtr old = node_ptr();
   if (!(next->shape == old->shape) || next->dtype != old->dtype || next->device != old->device)
-    fail(ErrorKind::shape, "[assign] the new value must have the old one's shape, dtype and device; got ", next->shape, " ",
-         name_of(next->dtype), " ", next->device, " for ", old->shape, " ", name_of(old->dtype), " ", old->device, call_site(where));
+    fail(ErrorKind::shape, "[assign] the new value must have the old one's shape, dtype and device; got ", next->shape,
+         " ", name_of(next->dtype), " ", next->device, " for ", old->shape, " ", name_of(old->dtype), " ", old->device,
+         call_site(where));
   if (slot_->requires_grad && grad_enabled())
     fail(ErrorKind::state, "[assign] a leaf that requires a gradient changes only under NoGrad", call_site(where));
   if (!next->is_leaf()) next->donor = old->computed() ? old : old->donor;

@@ -1,4 +1,5 @@
-// Tensor: the one array type. A handle to a slot; copies share the slot. Ops record nodes; values are computed when asked for.
+// Tensor: the one array type. A handle to a slot; copies share the slot. Ops record nodes; values are computed when
+// asked for.
 #pragma once
 #include <cmath>
 #include <initializer_list>
@@ -19,7 +20,7 @@ struct Slot : Recycled<Slot> {
   bool requires_grad = false;
   GradState grad_state = GradState::none;
   NodePtr node;
-  NodePtr grad;  // weak in effect: it is no handle, so a flush does not store it
+  NodePtr grad;                    // weak in effect: it is no handle, so a flush does not store it
   Recorder* pending_in = nullptr;  // list of slots whose node is not computed
   Slot *previous = nullptr, *next = nullptr;
 
@@ -75,13 +76,15 @@ class Tensor {
   bool requires_grad() const { return node().requires_grad; }
   // Adds d(this)/d(leaf) to the gradient of every leaf that requires one. This must have one element.
   void backward(BackwardOptions options = {}, std::source_location where = std::source_location::current()) const;
-  // The gradient gathered by backward(); undefined when there is none. Throws Error(state) after a fused optimizer step used it.
+  // The gradient gathered by backward(); undefined when there is none. Throws Error(state) after a fused optimizer step
+  // used it.
   Tensor grad() const;
   void zero_grad();
   // The same value without its history.
   Tensor detach() const;
 
-  // Replaces the value seen by all copies of this Tensor. Same shape, dtype and device. The rvalue form takes over the value's node.
+  // Replaces the value seen by all copies of this Tensor. Same shape, dtype and device. The rvalue form takes over the
+  // value's node.
   void assign(const Tensor& value, std::source_location where = std::source_location::current());
   void assign(Tensor&& value, std::source_location where = std::source_location::current());
 

@@ -39,7 +39,8 @@ Walk walk_graph(std::span<const NodePtr> roots) {
     ++held[root->index];
     walk.output[root->index] = 1;
   }
-  std::vector<uint8_t> freed(count, 0);  // backward() has used part of the way to the leaves: nothing above can be differentiated
+  std::vector<uint8_t> freed(
+      count, 0);  // backward() has used part of the way to the leaves: nothing above can be differentiated
   for (size_t i = 0; i < count; ++i) {
     const Node& n = *walk.nodes[i];
     if (n.is_leaf()) {
@@ -79,10 +80,11 @@ void append_signature(const Walk& walk, std::vector<uint64_t>& words) {
     const bool leaf = n.is_leaf();
     const bool parameter = leaf && n.owner && n.owner->requires_grad;
     const OpDef* op = n.computed() ? &kBuffer : n.op;
-    words.push_back(static_cast<uint64_t>(op->id) << 48 | static_cast<uint64_t>(n.dtype) << 40 | static_cast<uint64_t>(n.device.type) << 36 |
-                    static_cast<uint64_t>(n.device.index) << 28 | static_cast<uint64_t>(leaf ? 0 : n.inputs.size()) << 16 |
-                    static_cast<uint64_t>(n.shape.rank()) << 8 | static_cast<uint64_t>(n.layout()) << 4 | parameter << 3 |
-                    walk.keep[i] << 1 | walk.output[i]);
+    words.push_back(static_cast<uint64_t>(op->id) << 48 | static_cast<uint64_t>(n.dtype) << 40 |
+                    static_cast<uint64_t>(n.device.type) << 36 | static_cast<uint64_t>(n.device.index) << 28 |
+                    static_cast<uint64_t>(leaf ? 0 : n.inputs.size()) << 16 |
+                    static_cast<uint64_t>(n.shape.rank()) << 8 | static_cast<uint64_t>(n.layout()) << 4 |
+                    parameter << 3 | walk.keep[i] << 1 | walk.output[i]);
     for (int64_t d : n.shape) words.push_back(static_cast<uint64_t>(d));
     if (n.computed()) continue;
     if (n.attrs.index() != 0) append_words(n.attrs, words);

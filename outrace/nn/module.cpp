@@ -48,7 +48,8 @@ NamedTensors Module::named_parameters() const {
   NamedTensors all, once;
   collect("", true, all);
   for (auto& entry : all) {
-    const bool seen = std::any_of(once.begin(), once.end(), [&](const auto& o) { return &o.second.slot() == &entry.second.slot(); });
+    const bool seen =
+        std::any_of(once.begin(), once.end(), [&](const auto& o) { return &o.second.slot() == &entry.second.slot(); });
     if (!seen) once.push_back(std::move(entry));
   }
   return once;
@@ -79,7 +80,8 @@ void Module::load_state_dict(const NamedTensors& state) {
       shapes += cat(" ", name, " (", it->second->shape(), " given, ", tensor.shape(), " needed)");
   }
   for (const auto& [name, tensor] : given)
-    if (std::none_of(mine.begin(), mine.end(), [&](const auto& m) { return m.first == name; })) unexpected += " " + name;
+    if (std::none_of(mine.begin(), mine.end(), [&](const auto& m) { return m.first == name; }))
+      unexpected += " " + name;
   if (!missing.empty() || !unexpected.empty() || !shapes.empty())
     fail(ErrorKind::value, "[load_state_dict] names do not fit;", missing.empty() ? "" : " missing:", missing,
          unexpected.empty() ? "" : " unexpected:", unexpected, shapes.empty() ? "" : " wrong shape:", shapes);

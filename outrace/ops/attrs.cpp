@@ -31,7 +31,8 @@ void each_field(const A& attrs, Fn&& fn) {
 
 void append_words(const Attrs& attrs, std::vector<uint64_t>& words) {
   words.push_back(attrs.index());
-  std::visit([&](const auto& a) { each_field(a, [&](const char*, const auto& v) { words.push_back(word(v)); }); }, attrs);
+  std::visit([&](const auto& a) { each_field(a, [&](const char*, const auto& v) { words.push_back(word(v)); }); },
+             attrs);
 }
 
 uint64_t hash_of(const Attrs& attrs) {

@@ -28,7 +28,8 @@ struct ConstantAttrs {
 struct MatmulAttrs {
   bool transpose_a = false, transpose_b = false;  // of the last two axes
   static constexpr auto fields() {
-    return std::make_tuple(std::pair{"transpose_a", &MatmulAttrs::transpose_a}, std::pair{"transpose_b", &MatmulAttrs::transpose_b});
+    return std::make_tuple(std::pair{"transpose_a", &MatmulAttrs::transpose_a},
+                           std::pair{"transpose_b", &MatmulAttrs::transpose_b});
   }
   friend bool operator==(const MatmulAttrs&, const MatmulAttrs&) = default;
 };
@@ -48,10 +49,13 @@ struct PermuteAttrs {
   friend bool operator==(const PermuteAttrs&, const PermuteAttrs&) = default;
 };
 
-// Element start[i] + j * step[i] of axis i, for j below the result's size. For pad (slice's derivative): where x's elements go.
+// Element start[i] + j * step[i] of axis i, for j below the result's size. For pad (slice's derivative): where x's
+// elements go.
 struct SliceAttrs {
   std::array<int64_t, kMaxRank> start{}, step{};
-  static constexpr auto fields() { return std::make_tuple(std::pair{"start", &SliceAttrs::start}, std::pair{"step", &SliceAttrs::step}); }
+  static constexpr auto fields() {
+    return std::make_tuple(std::pair{"start", &SliceAttrs::start}, std::pair{"step", &SliceAttrs::step});
+  }
   friend bool operator==(const SliceAttrs&, const SliceAttrs&) = default;
 };
 
@@ -62,7 +66,7 @@ struct CrossEntropyAttrs {
   int64_t ignore_index = -100;
   static constexpr auto fields() {
     return std::make_tuple(std::pair{"reduction", &CrossEntropyAttrs::reduction},
-                      std::pair{"ignore_index", &CrossEntropyAttrs::ignore_index});
+                           std::pair{"ignore_index", &CrossEntropyAttrs::ignore_index});
   }
   friend bool operator==(const CrossEntropyAttrs&, const CrossEntropyAttrs&) = default;
 };
@@ -75,12 +79,13 @@ struct RandomAttrs {
   double a = 0, b = 1;
   static constexpr auto fields() {
     return std::make_tuple(std::pair{"distribution", &RandomAttrs::distribution}, std::pair{"a", &RandomAttrs::a},
-                      std::pair{"b", &RandomAttrs::b});
+                           std::pair{"b", &RandomAttrs::b});
   }
   friend bool operator==(const RandomAttrs&, const RandomAttrs&) = default;
 };
 
-using Attrs = std::variant<NoAttrs, ConstantAttrs, MatmulAttrs, ReduceAttrs, PermuteAttrs, SliceAttrs, CrossEntropyAttrs, RandomAttrs>;
+using Attrs = std::variant<NoAttrs, ConstantAttrs, MatmulAttrs, ReduceAttrs, PermuteAttrs, SliceAttrs,
+                           CrossEntropyAttrs, RandomAttrs>;
 
 // Appends the attributes as 64-bit words: the alternative, then each field. Equal words mean equal attributes.
 void append_words(const Attrs& attrs, std::vector<uint64_t>& words);

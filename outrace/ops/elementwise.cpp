@@ -11,28 +11,29 @@
 namespace outrace {
 namespace {
 
-// The derivatives of ops.def, with the row's letters bound to the node's tensors. A broadcast input gets its gradient summed back.
-#define BIND_LETTERS                                                                         \
-  [[maybe_unused]] const Tensor& x = a.inputs[0];                                            \
-  [[maybe_unused]] const Tensor& z = a.inputs[a.inputs.size() > 1 ? 1 : 0];                  \
-  [[maybe_unused]] const Tensor& w = a.inputs[a.inputs.size() > 2 ? 2 : 0];                  \
-  [[maybe_unused]] const Tensor& y = a.output;                                               \
+// The derivatives of ops.def, with the row's letters bound to the node's tensors. A broadcast input gets its gradient
+// summed back.
+#define BIND_LETTERS                                                        \
+  [[maybe_unused]] const Tensor& x = a.inputs[0];                           \
+  [[maybe_unused]] const Tensor& z = a.inputs[a.inputs.size() > 1 ? 1 : 0]; \
+  [[maybe_unused]] const Tensor& w = a.inputs[a.inputs.size() > 2 ? 2 : 0]; \
+  [[maybe_unused]] const Tensor& y = a.output;                              \
   [[maybe_unused]] const Tensor& g = a.g;
-#define UNARY(name, value, gx, types, autocast, low, high)        \
-  Tensor name##_derivative(const DerivativeArgs& a, int) {        \
-    BIND_LETTERS                                                  \
-    return gx;                                                    \
+#define UNARY(name, value, gx, types, autocast, low, high) \
+  Tensor name##_derivative(const DerivativeArgs& a, int) { \
+    BIND_LETTERS                                           \
+    return gx;                                             \
   }
-#define BINARY(name, value, gx, gz, types, autocast, low, high)   \
-  Tensor name##_derivative(const DerivativeArgs& a, int which) {  \
-    BIND_LETTERS                                                  \
+#define BINARY(name, value, gx, gz, types, autocast, low, high)                   \
+  Tensor name##_derivative(const DerivativeArgs& a, int which) {                  \
+    BIND_LETTERS                                                                  \
     return sum_to(which == 0 ? Tensor(gx) : Tensor(gz), a.inputs[which].shape()); \
   }
 #define COMPARE(name, value)
-#define SELECT(name, value, gz, gw, low, high)                    \
-  Tensor name##_derivative(const DerivativeArgs& a, int which) {  \
-    BIND_LETTERS                                                  \
-    if (which == 0) return Tensor();                              \
+#define SELECT(name, value, gz, gw, low, high)                                    \
+  Tensor name##_derivative(const DerivativeArgs& a, int which) {                  \
+    BIND_LETTERS                                                                  \
+    if (which == 0) return Tensor();                                              \
     return sum_to(which == 1 ? Tensor(gz) : Tensor(gw), a.inputs[which].shape()); \
   }
 #include "outrace/ops/ops.def"
@@ -47,7 +48,8 @@ const std::deque<OpDef>& rows() {
     std::deque<OpDef> t;
     int ew = 0;
     auto add_row = [&](const char* name, decltype(OpDef::derivative) derivative, Autocast autocast) {
-      t.emplace_back(OpDef::Init{.name = name, .kind = OpKind::elementwise, .derivative = derivative, .autocast = autocast, .ew = ew++});
+      t.emplace_back(OpDef::Init{
+          .name = name, .kind = OpKind::elementwise, .derivative = derivative, .autocast = autocast, .ew = ew++});
     };
 #define UNARY(name, value, gx, types, autocast, low, high) add_row(#name, name##_derivative, Autocast::autocast);
 #define BINARY(name, value, gx, gz, types, autocast, low, high) add_row(#name, name##_derivative, Autocast::autocast);
@@ -81,7 +83,8 @@ Shape broadcast(const char* op, const Tensor& x, const Tensor& z, std::source_lo
 
 void require_type(Ew op, DType t, std::source_location where) {
   if (info_of(op).real_only && !is_float(t))
-    fail(ErrorKind::dtype, "[", info_of(op).name, "] needs floating point; got ", name_of(t), "; convert with to(DType::f32)", call_site(where));
+    fail(ErrorKind::dtype, "[", info_of(op).name, "] needs floating point; got ", name_of(t),
+         "; convert with to(DType::f32)", call_site(where));
 }
 
 Tensor unary(Ew op, At x) {
@@ -94,7 +97,8 @@ Tensor binary(Ew op, At x, At z) {
   require_type(op, t, x.where);
   const Shape shape = broadcast(info_of(op).name.data(), x.tensor, z.tensor, x.where);
   const DType result = info_of(op).compares ? DType::boolean : t;
-  if (x.tensor.dtype() == t && z.tensor.dtype() == t) return record(op_of(op), {&x.tensor, &z.tensor}, result, shape, NoAttrs{}, x.where);
+  if (x.tensor.dtype() == t && z.tensor.dtype() == t)
+    return record(op_of(op), {&x.tensor, &z.tensor}, result, shape, NoAttrs{}, x.where);
   const Tensor xt = cast(x, t), zt = cast(z, t);
   return record(op_of(op), {&xt, &zt}, result, shape, NoAttrs{}, x.where);
 }
@@ -115,8 +119,8 @@ const OpDef kCast(OpDef::Init{.name = "cast", .kind = OpKind::elementwise, .deri
 
 #define UNARY(name, ...) \
   Tensor name(At x) { return unary(Ew::name, x); }
-#define BINARY(name, ...)                                                                          \
-  Tensor name(At x, At z) { return binary(Ew::name, x, z); }                                       \
+#define BINARY(name, ...)                                                                            \
+  Tensor name(At x, At z) { return binary(Ew::name, x, z); }                                         \
   Tensor name(At x, double z) { return binary(Ew::name, x, At(with_number(x.tensor, z), x.where)); } \
   Tensor name(double x, At z) { return binary(Ew::name, At(with_number(z.tensor, x), z.where), z); }
 #define COMPARE(name, ...) BINARY(name)
@@ -136,7 +140,8 @@ Tensor select(At condition, At z, At w) {
   Shape shape = broadcast("select", z.tensor, w.tensor, condition.where);
   Shape all;
   if (!broadcast_shapes(c.shape(), shape, all))
-    fail(ErrorKind::shape, "[select] shapes do not broadcast; got condition ", c.shape(), " and values ", shape, call_site(condition.where));
+    fail(ErrorKind::shape, "[select] shapes do not broadcast; got condition ", c.shape(), " and values ", shape,
+         call_site(condition.where));
   return record(op_of(Ew::select), {&c, &zt, &wt}, t, all, NoAttrs{}, condition.where);
 }
 Tensor select(At condition, At z, double w) { return select(condition, z, At(with_number(z.tensor, w), z.where)); }

@@ -5,8 +5,8 @@
 namespace outrace {
 
 #define UNARY(name, ...) Tensor name(At x);
-#define BINARY(name, ...)     \
-  Tensor name(At x, At z);    \
+#define BINARY(name, ...)      \
+  Tensor name(At x, At z);     \
   Tensor name(At x, double z); \
   Tensor name(double x, At z);
 #define COMPARE(name, ...) BINARY(name)
@@ -22,11 +22,12 @@ Tensor select(At condition, At z, At w);
 Tensor select(At condition, At z, double w);
 Tensor select(At condition, double z, At w);
 
-// Converts every element; floats to integers truncate, to bool test != 0. Throws nothing; differentiable between floating types.
+// Converts every element; floats to integers truncate, to bool test != 0. Throws nothing; differentiable between
+// floating types.
 Tensor cast(At x, DType dtype);
 
 inline Tensor operator-(At x) { return neg(x); }
-#define OUTRACE_OPERATOR(symbol, name)                                \
+#define OUTRACE_OPERATOR(symbol, name)                                 \
   inline Tensor operator symbol(At x, At z) { return name(x, z); }     \
   inline Tensor operator symbol(At x, double z) { return name(x, z); } \
   inline Tensor operator symbol(double x, At z) { return name(x, z); }

@@ -21,8 +21,8 @@ struct EwInfo {
   std::string_view name;
   std::string_view value;  // the text of ops.def
   int arity;
-  bool compares;   // result is bool
-  bool real_only;  // no integer form
+  bool compares;     // result is bool
+  bool real_only;    // no integer form
   double low, high;  // range of the derivative's test
 };
 

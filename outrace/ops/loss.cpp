@@ -21,9 +21,7 @@ Tensor along(const OpDef& op, At x, int64_t axis) {
   return transpose(record(op, {&moved}, t.dtype(), moved.shape(), NoAttrs{}, x.where), a, -1);
 }
 
-Tensor softmax_derivative(const DerivativeArgs& a, int) {
-  return a.output * (a.g - sum(a.g * a.output, {{-1}, true}));
-}
+Tensor softmax_derivative(const DerivativeArgs& a, int) { return a.output * (a.g - sum(a.g * a.output, {{-1}, true})); }
 Tensor log_softmax_derivative(const DerivativeArgs& a, int) { return a.g - exp(a.output) * sum(a.g, {{-1}, true}); }
 
 Tensor softmax_in_ops(std::span<const Tensor> in, const Attrs&) {
@@ -37,7 +35,8 @@ Tensor log_softmax_in_ops(std::span<const Tensor> in, const Attrs&) {
 
 // [N, C] bool: column is the row's target.
 Tensor one_hot(const Tensor& target, int64_t classes) {
-  return equal(unsqueeze(cast(target, DType::i64), 1), arange(classes, {.dtype = DType::i64, .device = target.device()}));
+  return equal(unsqueeze(cast(target, DType::i64), 1),
+               arange(classes, {.dtype = DType::i64, .device = target.device()}));
 }
 
 // [N]: 1 for counted rows, in the loss's dtype.
@@ -69,11 +68,14 @@ Tensor cross_entropy_derivative(const DerivativeArgs& d, int which) {
   const std::array<Tensor, 3> in{d.inputs[0], d.inputs[1], d.g};
   // A gradient that will be differentiated again is written in ops that can be.
   if (grad_enabled()) return cross_entropy_grad_in_ops(in, d.attrs);
-  return record(kCrossEntropyGrad, {&in[0], &in[1], &in[2]}, in[0].dtype(), in[0].shape(), d.attrs, d.output.node().where);
+  return record(kCrossEntropyGrad, {&in[0], &in[1], &in[2]}, in[0].dtype(), in[0].shape(), d.attrs,
+                d.output.node().where);
 }
 
 // exp, maximum, sum, difference, logarithm or quotient of each element.
-double row_flops(std::span<const Shape> inputs, const Shape&, const Attrs&) { return 5.0 * static_cast<double>(inputs[0].numel()); }
+double row_flops(std::span<const Shape> inputs, const Shape&, const Attrs&) {
+  return 5.0 * static_cast<double>(inputs[0].numel());
+}
 
 }  // namespace
 
@@ -83,18 +85,38 @@ Tensor log_softmax(At x, int64_t axis) { return along(kLogSoftmax, x, axis); }
 Tensor cross_entropy(At at, const Tensor& target, const CrossEntropyOptions& options) {
   const Tensor& logits = at.tensor;
   if (logits.rank() != 2 || target.rank() != 1 || logits.shape()[0] != target.shape()[0])
-    fail(ErrorKind::shape, "[cross_entropy] needs logits [N, C] and targets [N]; got ", logits.shape(), " and ", target.shape(),
-         call_site(at.where));
+    fail(ErrorKind::shape, "[cross_entropy] needs logits [N, C] and targets [N]; got ", logits.shape(), " and ",
+         target.shape(), call_site(at.where));
   if (!is_float(logits.dtype()) || (target.dtype() != DType::i64 && target.dtype() != DType::i32))
-    fail(ErrorKind::dtype, "[cross_entropy] needs floating point logits and i64 or i32 targets; got ", name_of(logits.dtype()), " and ",
-         name_of(target.dtype()), call_site(at.where));
+    fail(ErrorKind::dtype, "[cross_entropy] needs floating point logits and i64 or i32 targets; got ",
+         name_of(logits.dtype()), " and ", name_of(target.dtype()), call_site(at.where));
   const Shape shape = options.reduction == Reduction::none ? target.shape() : Shape{};
-  return record(kCrossEntropy, {&logits, &target}, logits.dtype(), shape, CrossEntropyAttrs{options.reduction, options.ignore_index}, at.where);
+  return record(kCrossEntropy, {&logits, &target}, logits.dtype(), shape,
+                CrossEntropyAttrs{options.reduction, options.ignore_index}, at.where);
 }
 
-const OpDef kSoftmax(OpDef::Init{.name = "softmax", .kind = OpKind::producer, .derivative = softmax_derivative, .decompose = softmax_in_ops, .autocast = Autocast::wide, .flops = row_flops});
-const OpDef kLogSoftmax(OpDef::Init{.name = "log_softmax", .kind = OpKind::producer, .derivative = log_softmax_derivative, .decompose = log_softmax_in_ops, .autocast = Autocast::wide, .flops = row_flops});
-const OpDef kCrossEntropy(OpDef::Init{.name = "cross_entropy", .kind = OpKind::producer, .derivative = cross_entropy_derivative, .decompose = cross_entropy_in_ops, .autocast = Autocast::wide, .flops = row_flops});
-const OpDef kCrossEntropyGrad(OpDef::Init{.name = "cross_entropy_grad", .kind = OpKind::producer, .decompose = cross_entropy_grad_in_ops, .autocast = Autocast::wide, .flops = row_flops});
+const OpDef kSoftmax(OpDef::Init{.name = "softmax",
+                                 .kind = OpKind::producer,
+                                 .derivative = softmax_derivative,
+                                 .decompose = softmax_in_ops,
+                                 .autocast = Autocast::wide,
+                                 .flops = row_flops});
+const OpDef kLogSoftmax(OpDef::Init{.name = "log_softmax",
+                                    .kind = OpKind::producer,
+                                    .derivative = log_softmax_derivative,
+                                    .decompose = log_softmax_in_ops,
+                                    .autocast = Autocast::wide,
+                                    .flops = row_flops});
+const OpDef kCrossEntropy(OpDef::Init{.name = "cross_entropy",
+                                      .kind = OpKind::producer,
+                                      .derivative = cross_entropy_derivative,
+                                      .decompose = cross_entropy_in_ops,
+                                      .autocast = Autocast::wide,
+                                      .flops = row_flops});
+const OpDef kCrossEntropyGrad(OpDef::Init{.name = "cross_entropy_grad",
+                                          .kind = OpKind::producer,
+                                          .decompose = cross_entropy_grad_in_ops,
+                                          .autocast = Autocast::wide,
+                                          .flops = row_flops});
 
 }  // namespace outrace

@@ -14,7 +14,8 @@ struct CrossEntropyOptions {
 };
 
 // -log softmax(logits [N, C])[target] for class indices target [N] (i32 or i64). mean and sum: 0-dim; none: [N].
-// The mean over no counted row is NaN, with gradient 0 (as PyTorch). A target outside [0, C) throws Error(value) when computed.
+// The mean over no counted row is NaN, with gradient 0 (as PyTorch). A target outside [0, C) throws Error(value) when
+// computed.
 Tensor cross_entropy(At logits, const Tensor& target, const CrossEntropyOptions& options = {});
 
 }  // namespace outrace

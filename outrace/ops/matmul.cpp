@@ -12,7 +12,9 @@ namespace {
 struct Sizes {
   int64_t rows, cols;
 };
-Sizes sizes_of(const Shape& s, bool transposed) { return transposed ? Sizes{s.back(0), s.back(1)} : Sizes{s.back(1), s.back(0)}; }
+Sizes sizes_of(const Shape& s, bool transposed) {
+  return transposed ? Sizes{s.back(0), s.back(1)} : Sizes{s.back(1), s.back(0)};
+}
 
 Shape leading(const Shape& s) { return Shape(s.dims().first(static_cast<size_t>(s.rank() - 2))); }
 
@@ -33,7 +35,8 @@ Tensor matmul_derivative(const DerivativeArgs& d, int which) {
 }
 
 double matmul_flops(std::span<const Shape> inputs, const Shape& output, const Attrs& attrs) {
-  return 2.0 * static_cast<double>(output.numel()) * static_cast<double>(sizes_of(inputs[0], std::get<MatmulAttrs>(attrs).transpose_a).cols);
+  return 2.0 * static_cast<double>(output.numel()) *
+         static_cast<double>(sizes_of(inputs[0], std::get<MatmulAttrs>(attrs).transpose_a).cols);
 }
 
 }  // namespace
@@ -42,17 +45,21 @@ Tensor matmul(At at_a, At at_b, const MatmulOptions& options) {
   const Tensor &a = at_a.tensor, &b = at_b.tensor;
   const std::source_location where = at_a.where;
   if (a.rank() < 2 || b.rank() < 2)
-    fail(ErrorKind::shape, "[matmul] needs at least two axes on each side; got ", a.shape(), " and ", b.shape(), call_site(where));
+    fail(ErrorKind::shape, "[matmul] needs at least two axes on each side; got ", a.shape(), " and ", b.shape(),
+         call_site(where));
   if (a.dtype() != b.dtype())
-    fail(ErrorKind::dtype, "[matmul] both sides must have one dtype; got ", name_of(a.dtype()), " and ", name_of(b.dtype()), call_site(where));
+    fail(ErrorKind::dtype, "[matmul] both sides must have one dtype; got ", name_of(a.dtype()), " and ",
+         name_of(b.dtype()), call_site(where));
   const Sizes sa = sizes_of(a.shape(), options.transpose_a), sb = sizes_of(b.shape(), options.transpose_b);
   if (sa.cols != sb.rows)
     fail(ErrorKind::shape, "[matmul] inner sizes differ: ", sa.cols, " and ", sb.rows, "; got ", a.shape(),
-         options.transpose_a ? " (transposed)" : "", " and ", b.shape(), options.transpose_b ? " (transposed)" : "", call_site(where));
+         options.transpose_a ? " (transposed)" : "", " and ", b.shape(), options.transpose_b ? " (transposed)" : "",
+         call_site(where));
   const Shape lead_a = leading(a.shape()), lead_b = leading(b.shape());
   Shape lead;
   if (!broadcast_shapes(lead_a, lead_b, lead))
-    fail(ErrorKind::shape, "[matmul] leading axes do not broadcast; got ", a.shape(), " and ", b.shape(), call_site(where));
+    fail(ErrorKind::shape, "[matmul] leading axes do not broadcast; got ", a.shape(), " and ", b.shape(),
+         call_site(where));
   // Many rows times one matrix is one product of more rows.
   if (b.rank() == 2 && a.rank() > 2 && !options.transpose_a) {
     const Tensor flat = reshape(At(a, where), Shape{lead_a.numel() * sa.rows, sa.cols});
@@ -67,11 +74,11 @@ Tensor matmul(At at_a, At at_b, const MatmulOptions& options) {
 Tensor linear(At x, const Tensor& weight, const Tensor& bias) {
   const Tensor& t = x.tensor;
   if (weight.rank() != 2 || t.rank() < 1 || t.shape().back() != weight.shape()[1])
-    fail(ErrorKind::shape, "[linear] the last axis of the input must equal the weight's [out, in] second; got input ", t.shape(), " and weight ",
-         weight.shape(), call_site(x.where));
+    fail(ErrorKind::shape, "[linear] the last axis of the input must equal the weight's [out, in] second; got input ",
+         t.shape(), " and weight ", weight.shape(), call_site(x.where));
   if (bias.defined() && !(bias.shape() == Shape{weight.shape()[0]}))
-    fail(ErrorKind::shape, "[linear] the bias must have the weight's first size; got bias ", bias.shape(), " and weight ", weight.shape(),
-         call_site(x.where));
+    fail(ErrorKind::shape, "[linear] the bias must have the weight's first size; got bias ", bias.shape(),
+         " and weight ", weight.shape(), call_site(x.where));
   if (t.rank() == 1) {
     const Tensor row = linear(At(reshape(x, Shape{1, t.numel()}), x.where), weight, bias);
     return reshape(At(row, x.where), Shape{weight.shape()[0]});
@@ -80,7 +87,10 @@ Tensor linear(At x, const Tensor& weight, const Tensor& bias) {
   return bias.defined() ? add(At(product, x.where), bias) : product;
 }
 
-const OpDef kMatmul(OpDef::Init{
-    .name = "matmul", .kind = OpKind::producer, .derivative = matmul_derivative, .autocast = Autocast::narrow, .flops = matmul_flops});
+const OpDef kMatmul(OpDef::Init{.name = "matmul",
+                                .kind = OpKind::producer,
+                                .derivative = matmul_derivative,
+                                .autocast = Autocast::narrow,
+                                .flops = matmul_flops});
 
 }  // namespace outrace

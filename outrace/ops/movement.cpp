@@ -29,7 +29,9 @@ Tensor permute_derivative(const DerivativeArgs& a, int) {
 
 Tensor expand_derivative(const DerivativeArgs& a, int) { return sum_to(a.g, a.inputs[0].shape()); }
 
-Tensor slice_derivative(const DerivativeArgs& a, int) { return pad(a.g, a.inputs[0].shape(), std::get<SliceAttrs>(a.attrs)); }
+Tensor slice_derivative(const DerivativeArgs& a, int) {
+  return pad(a.g, a.inputs[0].shape(), std::get<SliceAttrs>(a.attrs));
+}
 
 Tensor pad_derivative(const DerivativeArgs& a, int) {
   const Tensor& g = a.g;
@@ -43,7 +45,8 @@ Tensor transfer_derivative(const DerivativeArgs& a, int) { return to_device(a.g,
 Tensor reshape(At x, const Shape& shape) {
   if (shape == x.tensor.shape()) return x.tensor;
   if (shape.numel() != x.tensor.numel())
-    fail(ErrorKind::shape, "[reshape] ", x.tensor.numel(), " elements do not fill ", shape, "; got ", x.tensor.shape(), call_site(x.where));
+    fail(ErrorKind::shape, "[reshape] ", x.tensor.numel(), " elements do not fill ", shape, "; got ", x.tensor.shape(),
+         call_site(x.where));
   if (viewable(x.tensor)) return view(x.tensor, shape, 0);
   return record(kReshape, {&x.tensor}, x.tensor.dtype(), shape, NoAttrs{}, x.where);
 }
@@ -61,7 +64,8 @@ Tensor reshape(At x, std::initializer_list<int64_t> dims) {
   }
   if (open >= 0) {
     if (known <= 0 || x.tensor.numel() % known != 0)
-      fail(ErrorKind::shape, "[reshape] ", x.tensor.numel(), " elements are no multiple of ", known, "; got ", x.tensor.shape(), call_site(x.where));
+      fail(ErrorKind::shape, "[reshape] ", x.tensor.numel(), " elements are no multiple of ", known, "; got ",
+           x.tensor.shape(), call_site(x.where));
     sizes[open] = x.tensor.numel() / known;
   }
   return reshape(x, Shape(std::span<const int64_t>(sizes)));
@@ -81,7 +85,8 @@ Tensor flatten(At x, int64_t first_axis) {
 Tensor permute(At x, std::span<const int64_t> axes) {
   const Shape& s = x.tensor.shape();
   if (static_cast<int>(axes.size()) != s.rank())
-    fail(ErrorKind::shape, "[permute] needs each of the ", s.rank(), " axes once; got ", axes.size(), call_site(x.where));
+    fail(ErrorKind::shape, "[permute] needs each of the ", s.rank(), " axes once; got ", axes.size(),
+         call_site(x.where));
   PermuteAttrs attrs;
   std::array<int64_t, kMaxRank> dims{};
   int64_t seen = 0;
@@ -90,21 +95,25 @@ Tensor permute(At x, std::span<const int64_t> axes) {
     dims[i] = s[static_cast<int>(attrs.axes[i])];
     seen |= int64_t{1} << attrs.axes[i];
   }
-  if (seen != (int64_t{1} << s.rank()) - 1) fail(ErrorKind::shape, "[permute] names an axis twice for shape ", s, call_site(x.where));
-  return record(kPermute, {&x.tensor}, x.tensor.dtype(), Shape(std::span<const int64_t>(dims.data(), s.rank())), attrs, x.where);
+  if (seen != (int64_t{1} << s.rank()) - 1)
+    fail(ErrorKind::shape, "[permute] names an axis twice for shape ", s, call_site(x.where));
+  return record(kPermute, {&x.tensor}, x.tensor.dtype(), Shape(std::span<const int64_t>(dims.data(), s.rank())), attrs,
+                x.where);
 }
 
 Tensor transpose(At x, int64_t a, int64_t b) {
   std::array<int64_t, kMaxRank> axes{};
   for (int i = 0; i < x.tensor.rank(); ++i) axes[i] = i;
-  std::swap(axes[normalize_axis(a, x.tensor.rank(), "transpose")], axes[normalize_axis(b, x.tensor.rank(), "transpose")]);
+  std::swap(axes[normalize_axis(a, x.tensor.rank(), "transpose")],
+            axes[normalize_axis(b, x.tensor.rank(), "transpose")]);
   return permute(x, std::span<const int64_t>(axes.data(), x.tensor.rank()));
 }
 
 Tensor expand(At x, const Shape& shape) {
   Shape joint;
   if (!broadcast_shapes(x.tensor.shape(), shape, joint) || !(joint == shape))
-    fail(ErrorKind::shape, "[expand] only axes of size 1 repeat; got ", x.tensor.shape(), " to ", shape, call_site(x.where));
+    fail(ErrorKind::shape, "[expand] only axes of size 1 repeat; got ", x.tensor.shape(), " to ", shape,
+         call_site(x.where));
   if (x.tensor.shape() == shape) return x.tensor;
   return record(kExpand, {&x.tensor}, x.tensor.dtype(), shape, NoAttrs{}, x.where);
 }
@@ -131,7 +140,8 @@ Tensor slice(At x, int64_t axis, int64_t start, int64_t stop, int64_t step) {
   const int64_t count = (stop - start + step - 1) / step;
   if (count == size) return x.tensor;
   const Shape shape = s.with(a, count);
-  if (a == 0 && (step == 1 || count <= 1) && viewable(x.tensor)) return view(x.tensor, shape, start * contiguous_strides(s)[0]);
+  if (a == 0 && (step == 1 || count <= 1) && viewable(x.tensor))
+    return view(x.tensor, shape, start * contiguous_strides(s)[0]);
   SliceAttrs attrs;
   attrs.step.fill(1);
   attrs.start[a] = start;
@@ -152,7 +162,8 @@ Tensor Tensor::operator[](int64_t i) const {
 Tensor to_device(At x, Device device) {
   if (x.tensor.device() == device) return x.tensor;
   Recorder& r = Recorder::current();
-  return Tensor(r.record(kTransfer, {&x.tensor.node_ptr(), 1}, x.tensor.dtype(), x.tensor.shape(), device, NoAttrs{}, x.where));
+  return Tensor(
+      r.record(kTransfer, {&x.tensor.node_ptr(), 1}, x.tensor.dtype(), x.tensor.shape(), device, NoAttrs{}, x.where));
 }
 
 Tensor pad(At x, const Shape& shape, const SliceAttrs& where_to) {
@@ -167,16 +178,26 @@ const OpDef kPad(OpDef::Init{.name = "pad", .kind = OpKind::producer, .derivativ
 const OpDef kTransfer(OpDef::Init{.name = "transfer", .kind = OpKind::transfer, .derivative = transfer_derivative});
 
 // The members of Tensor that are ops.
-Tensor Tensor::slice(int64_t axis, int64_t start, int64_t stop, int64_t step) const { return outrace::slice(*this, axis, start, stop, step); }
+Tensor Tensor::slice(int64_t axis, int64_t start, int64_t stop, int64_t step) const {
+  return outrace::slice(*this, axis, start, stop, step);
+}
 Tensor Tensor::reshape(std::initializer_list<int64_t> dims) const { return outrace::reshape(*this, dims); }
-Tensor Tensor::permute(std::initializer_list<int64_t> axes) const { return outrace::permute(*this, std::span<const int64_t>(axes.begin(), axes.size())); }
+Tensor Tensor::permute(std::initializer_list<int64_t> axes) const {
+  return outrace::permute(*this, std::span<const int64_t>(axes.begin(), axes.size()));
+}
 Tensor Tensor::transpose(int64_t a, int64_t b) const { return outrace::transpose(*this, a, b); }
 Tensor Tensor::t() const { return outrace::transpose(*this, 0, 1); }
 Tensor Tensor::to(DType dtype) const { return cast(*this, dtype); }
 Tensor Tensor::to(Device device) const { return to_device(*this, device); }
-Tensor Tensor::sum(std::initializer_list<int64_t> axes, bool keepdim) const { return outrace::sum(*this, {axes, keepdim}); }
-Tensor Tensor::mean(std::initializer_list<int64_t> axes, bool keepdim) const { return outrace::mean(*this, {axes, keepdim}); }
-Tensor Tensor::max(std::initializer_list<int64_t> axes, bool keepdim) const { return outrace::max(*this, {axes, keepdim}); }
+Tensor Tensor::sum(std::initializer_list<int64_t> axes, bool keepdim) const {
+  return outrace::sum(*this, {axes, keepdim});
+}
+Tensor Tensor::mean(std::initializer_list<int64_t> axes, bool keepdim) const {
+  return outrace::mean(*this, {axes, keepdim});
+}
+Tensor Tensor::max(std::initializer_list<int64_t> axes, bool keepdim) const {
+  return outrace::max(*this, {axes, keepdim});
+}
 Tensor& Tensor::operator+=(const Tensor& z) {
   assign(*this + z);
   return *this;

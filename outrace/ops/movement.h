@@ -1,4 +1,5 @@
-// Ops that move or view elements without arithmetic. Of a computed tensor, reshapes and slices along the first axis share its memory.
+// Ops that move or view elements without arithmetic. Of a computed tensor, reshapes and slices along the first axis
+// share its memory.
 #pragma once
 #include "outrace/graph/tensor.h"
 

@@ -35,7 +35,8 @@ struct OpDef {
   OpKind kind;
   // Gradient of input `which`; null when the op has no derivative.
   Tensor (*derivative)(const DerivativeArgs& args, int which) = nullptr;
-  // The op in terms of others, for backends without its kernel, and the reference its kernel is tested against; null: primitive.
+  // The op in terms of others, for backends without its kernel, and the reference its kernel is tested against; null:
+  // primitive.
   Tensor (*decompose)(std::span<const Tensor> inputs, const Attrs& attrs) = nullptr;
   Autocast autocast = Autocast::follow;
   // Arithmetic operations of one call; null: one an output element. Bytes follow from the plan's views.
@@ -63,14 +64,14 @@ const std::vector<const OpDef*>& all_ops();
 const OpDef& op_of(Ew op);
 
 // The structured ops, each defined in the file of its family.
-extern const OpDef kBuffer, kScalar, kConstant;                                   // graph/node.cpp
-extern const OpDef kCast;                                                         // ops/elementwise.cpp
-extern const OpDef kMatmul;                                                       // ops/matmul.cpp
-extern const OpDef kSum, kMean, kMax;                                             // ops/reduce.cpp
-extern const OpDef kSoftmax, kLogSoftmax, kCrossEntropy, kCrossEntropyGrad;       // ops/loss.cpp
-extern const OpDef kReshape, kPermute, kExpand, kSlice, kPad;                     // ops/movement.cpp
-extern const OpDef kRandom;                                                       // ops/random.cpp
-extern const OpDef kTransfer;                                                     // ops/movement.cpp
-extern const OpDef kRelayout;                                                     // graph/passes/layout.cpp
+extern const OpDef kBuffer, kScalar, kConstant;                              // graph/node.cpp
+extern const OpDef kCast;                                                    // ops/elementwise.cpp
+extern const OpDef kMatmul;                                                  // ops/matmul.cpp
+extern const OpDef kSum, kMean, kMax;                                        // ops/reduce.cpp
+extern const OpDef kSoftmax, kLogSoftmax, kCrossEntropy, kCrossEntropyGrad;  // ops/loss.cpp
+extern const OpDef kReshape, kPermute, kExpand, kSlice, kPad;                // ops/movement.cpp
+extern const OpDef kRandom;                                                  // ops/random.cpp
+extern const OpDef kTransfer;                                                // ops/movement.cpp
+extern const OpDef kRelayout;                                                // graph/passes/layout.cpp
 
 }  // namespace outrace

@@ -1,5 +1,5 @@
-// Every op a user calls. Each checks shapes and dtypes at once and throws Error naming them; nothing is computed before it is asked for.
-// Shapes broadcast as NumPy's do; of two dtypes the wider is taken (int with float: float).
+// Every op a user calls. Each checks shapes and dtypes at once and throws Error naming them; nothing is computed before
+// it is asked for. Shapes broadcast as NumPy's do; of two dtypes the wider is taken (int with float: float).
 #pragma once
 #include "outrace/graph/tensor.h"
 #include "outrace/ops/creation.h"

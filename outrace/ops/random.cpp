@@ -57,7 +57,9 @@ void manual_seed(uint64_t seed) {
 
 Tensor rand(const Shape& shape, CreateOptions o) { return random(Distribution::uniform, 0, 1, shape, o); }
 Tensor randn(const Shape& shape, CreateOptions o) { return random(Distribution::normal, 0, 1, shape, o); }
-Tensor uniform(const Shape& shape, double low, double high, CreateOptions o) { return random(Distribution::uniform, low, high, shape, o); }
+Tensor uniform(const Shape& shape, double low, double high, CreateOptions o) {
+  return random(Distribution::uniform, low, high, shape, o);
+}
 Tensor normal(const Shape& shape, double mean, double deviation, CreateOptions o) {
   return random(Distribution::normal, mean, deviation, shape, o);
 }
@@ -66,7 +68,8 @@ Tensor randint(int64_t low, int64_t high, const Shape& shape, CreateOptions o) {
   // Attributes are doubles: a bound that is none would move in silence.
   for (int64_t v : {low, high})
     if (std::abs(static_cast<double>(v)) >= 0x1p63 || static_cast<int64_t>(static_cast<double>(v)) != v)
-      fail(ErrorKind::value, "[randint] bounds beyond 2^53 must be multiples of a power of two that a double holds; got ", v);
+      fail(ErrorKind::value,
+           "[randint] bounds beyond 2^53 must be multiples of a power of two that a double holds; got ", v);
   return random(Distribution::integer, static_cast<double>(low), static_cast<double>(high), shape, o);
 }
 

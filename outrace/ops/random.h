@@ -1,4 +1,5 @@
-// Random tensors. Element i depends on (seed, serial, i) only: the same numbers on every device and for any number of threads.
+// Random tensors. Element i depends on (seed, serial, i) only: the same numbers on every device and for any number of
+// threads.
 #pragma once
 #include "outrace/graph/tensor.h"
 
@@ -11,6 +12,7 @@ Tensor rand(const Shape& shape, CreateOptions options = {});   // uniform in [0,
 Tensor randn(const Shape& shape, CreateOptions options = {});  // standard normal
 Tensor uniform(const Shape& shape, double low, double high, CreateOptions options = {});
 Tensor normal(const Shape& shape, double mean, double deviation, CreateOptions options = {});
-Tensor randint(int64_t low, int64_t high, const Shape& shape, CreateOptions options = {.dtype = DType::i64});  // low <= i < high
+Tensor randint(int64_t low, int64_t high, const Shape& shape,
+               CreateOptions options = {.dtype = DType::i64});  // low <= i < high
 
 }  // namespace outrace

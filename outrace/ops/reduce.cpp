@@ -39,7 +39,9 @@ Tensor stretch(const Tensor& t, const Tensor& x, const ReduceAttrs& a) {
   return expand(reshape(t, reduced(x.shape(), {a.axes, true})), x.shape());
 }
 
-Tensor sum_derivative(const DerivativeArgs& a, int) { return stretch(a.g, a.inputs[0], std::get<ReduceAttrs>(a.attrs)); }
+Tensor sum_derivative(const DerivativeArgs& a, int) {
+  return stretch(a.g, a.inputs[0], std::get<ReduceAttrs>(a.attrs));
+}
 
 Tensor mean_derivative(const DerivativeArgs& a, int) {
   const auto& attrs = std::get<ReduceAttrs>(a.attrs);
@@ -58,7 +60,9 @@ Tensor max_derivative(const DerivativeArgs& a, int) {
   return hit / sum(hit, over) * stretch(a.g, x, attrs);
 }
 
-double reduce_flops(std::span<const Shape> inputs, const Shape&, const Attrs&) { return static_cast<double>(inputs[0].numel()); }
+double reduce_flops(std::span<const Shape> inputs, const Shape&, const Attrs&) {
+  return static_cast<double>(inputs[0].numel());
+}
 
 Tensor reduce(const OpDef& op, At x, DType result, const ReduceOptions& options) {
   const ReduceAttrs a = attrs_of(op.name, x.tensor, options);
@@ -76,7 +80,8 @@ Tensor sum(At x, const ReduceOptions& options) {
 
 Tensor mean(At x, const ReduceOptions& options) {
   if (!is_float(x.tensor.dtype()))
-    fail(ErrorKind::dtype, "[mean] needs floating point; got ", name_of(x.tensor.dtype()), "; convert with to(DType::f32)", call_site(x.where));
+    fail(ErrorKind::dtype, "[mean] needs floating point; got ", name_of(x.tensor.dtype()),
+         "; convert with to(DType::f32)", call_site(x.where));
   return reduce(kMean, x, x.tensor.dtype(), options);
 }
 
@@ -96,8 +101,20 @@ Tensor sum_to(const Tensor& g, const Shape& shape) {
   return s.shape() == shape ? s : reshape(s, shape);
 }
 
-const OpDef kSum(OpDef::Init{.name = "sum", .kind = OpKind::producer, .derivative = sum_derivative, .autocast = Autocast::wide, .flops = reduce_flops});
-const OpDef kMean(OpDef::Init{.name = "mean", .kind = OpKind::producer, .derivative = mean_derivative, .autocast = Autocast::wide, .flops = reduce_flops});
-const OpDef kMax(OpDef::Init{.name = "max", .kind = OpKind::producer, .derivative = max_derivative, .autocast = Autocast::follow, .flops = reduce_flops});
+const OpDef kSum(OpDef::Init{.name = "sum",
+                             .kind = OpKind::producer,
+                             .derivative = sum_derivative,
+                             .autocast = Autocast::wide,
+                             .flops = reduce_flops});
+const OpDef kMean(OpDef::Init{.name = "mean",
+                              .kind = OpKind::producer,
+                              .derivative = mean_derivative,
+                              .autocast = Autocast::wide,
+                              .flops = reduce_flops});
+const OpDef kMax(OpDef::Init{.name = "max",
+                             .kind = OpKind::producer,
+                             .derivative = max_derivative,
+                             .autocast = Autocast::follow,
+                             .flops = reduce_flops});
 
 }  // namespace outrace

@@ -1,5 +1,5 @@
-// Adam (Kingma and Ba, ICLR 2015) and AdamW (Loshchilov and Hutter, ICLR 2019), in PyTorch's form: eps outside the root of the
-// bias-corrected second moment.
+// Adam (Kingma and Ba, ICLR 2015) and AdamW (Loshchilov and Hutter, ICLR 2019), in PyTorch's form: eps outside the root
+// of the bias-corrected second moment.
 #pragma once
 #include "outrace/optim/optimizer.h"
 
@@ -11,7 +11,8 @@ struct AdamOptions {
 
 class Adam : public Optimizer {
  public:
-  explicit Adam(std::vector<Tensor> parameters, const AdamOptions& options = {}) : Adam(std::move(parameters), options, false) {}
+  explicit Adam(std::vector<Tensor> parameters, const AdamOptions& options = {})
+      : Adam(std::move(parameters), options, false) {}
 
  protected:
   Adam(std::vector<Tensor> parameters, const AdamOptions& options, bool decoupled);

@@ -5,7 +5,8 @@ namespace outrace::optim {
 Optimizer::Optimizer(std::vector<Tensor> parameters) : parameters_(std::move(parameters)), state_(parameters_.size()) {
   if (parameters_.empty()) fail(ErrorKind::value, "[optimizer] got no parameters");
   for (const Tensor& p : parameters_)
-    if (!p.requires_grad()) fail(ErrorKind::value, "[optimizer] a parameter of shape ", p.shape(), " does not require a gradient");
+    if (!p.requires_grad())
+      fail(ErrorKind::value, "[optimizer] a parameter of shape ", p.shape(), " does not require a gradient");
 }
 
 void Optimizer::zero_grad() {

@@ -4,7 +4,8 @@
 
 namespace outrace::optim {
 
-SGD::SGD(std::vector<Tensor> parameters, const SGDOptions& options) : Optimizer(std::move(parameters)), options_(options) {
+SGD::SGD(std::vector<Tensor> parameters, const SGDOptions& options)
+    : Optimizer(std::move(parameters)), options_(options) {
   lr_ = options.lr;
 }
 

@@ -1,4 +1,5 @@
-// Stochastic gradient descent with momentum, in PyTorch's form: buffer = momentum * buffer + gradient, p -= lr * buffer.
+// Stochastic gradient descent with momentum, in PyTorch's form: buffer = momentum * buffer + gradient, p -= lr *
+// buffer.
 #pragma once
 #include "outrace/optim/optimizer.h"
 

@@ -1,9 +1,9 @@
-// Dense products on the CPU: C[M, N] = A[M, K] * B[K, N], handed tile by tile to an epilogue while the tile is in cache.
-// Letters: M rows of C, N columns of C, K the summed axis, W the panel width of a packed weight.
+// Dense products on the CPU: C[M, N] = A[M, K] * B[K, N], handed tile by tile to an epilogue while the tile is in
+// cache. Letters: M rows of C, N columns of C, K the summed axis, W the panel width of a packed weight.
 //
 // A packed weight: the parameter [out, in] of a linear layer is kept as panels along `out`:
-//   panel p holds rows p*W .. of the plain matrix as [in][w], w = W or what is left for the last panel; panels lie back to back,
-//   so the packed form has exactly out*in elements and elementwise updates run over it as over a plain vector.
+//   panel p holds rows p*W .. of the plain matrix as [in][w], w = W or what is left for the last panel; panels lie back
+//   to back, so the packed form has exactly out*in elements and elementwise updates run over it as over a plain vector.
 #pragma once
 #include <cstdint>
 
@@ -17,7 +17,8 @@ enum class GemmForm : uint8_t {
 };
 
 // A finished block of C: `rows` segments of `length` elements. Segment r lies at tile + r * tile_stride and is
-// elements index + r * index_stride ... of C as it is stored (row-major or packed). Each element of C is handed out once.
+// elements index + r * index_stride ... of C as it is stored (row-major or packed). Each element of C is handed out
+// once.
 template <class T>
 struct GemmBlock {
   T* tile;
@@ -54,8 +55,14 @@ int64_t panel_width_f32();
 int64_t panel_width_f64();
 template <class T>
 int64_t panel_width();
-template <> inline int64_t panel_width<float>() { return panel_width_f32(); }
-template <> inline int64_t panel_width<double>() { return panel_width_f64(); }
+template <>
+inline int64_t panel_width<float>() {
+  return panel_width_f32();
+}
+template <>
+inline int64_t panel_width<double>() {
+  return panel_width_f64();
+}
 
 // plain [out, in] row-major -> packed and back.
 template <class T>
@@ -63,8 +70,8 @@ void pack_weight(const T* plain, T* packed, int64_t out, int64_t in);
 template <class T>
 void unpack_weight(const T* packed, T* plain, int64_t out, int64_t in);
 
-// Our own kernel. Order of summation depends on (m, n, k, form) and instruction set only, never on threads or on epilogue,
-// and plain / packed_weight / packed_grad of the same product agree bit for bit.
+// Our own kernel. Order of summation depends on (m, n, k, form) and instruction set only, never on threads or on
+// epilogue, and plain / packed_weight / packed_grad of the same product agree bit for bit.
 template <class T>
 void gemm(const GemmCall<T>& call, const GemmPointers<T>& p);
 
@@ -72,8 +79,8 @@ void gemm(const GemmCall<T>& call, const GemmPointers<T>& p);
 template <class T>
 void gemm_reference(const GemmCall<T>& call, const GemmPointers<T>& p);
 
-// oneDNN's sgemm, cut by us into blocks of C that each run on one thread, so that bits do not depend on the thread count.
-// Only plain f32 calls without epilogue; why_not says so.
+// oneDNN's sgemm, cut by us into blocks of C that each run on one thread, so that bits do not depend on the thread
+// count. Only plain f32 calls without epilogue; why_not says so.
 const char* dnnl_gemm_why_not(const GemmCall<float>& call);
 void dnnl_gemm(const GemmCall<float>& call, const GemmPointers<float>& p);
 

@@ -1,5 +1,5 @@
-// Fusion: which nodes become one call. Elementwise nodes gather in clusters with a single exit; a cluster joins the producer whose
-// tiles it reads, or becomes the prologue of the one reduction that reads it.
+// Fusion: which nodes become one call. Elementwise nodes gather in clusters with a single exit; a cluster joins the
+// producer whose tiles it reads, or becomes the prologue of the one reduction that reads it.
 #include <algorithm>
 #include <optional>
 
@@ -27,8 +27,14 @@ std::optional<Strides> reshape_strides(const Shape& from, const Strides& strides
   // Groups of old axes that are one run of memory, matched against groups of new axes of the same size.
   int i = 0, j = 0;
   while (i < from.rank() || j < shape.rank()) {
-    if (i < from.rank() && from[i] == 1) { ++i; continue; }
-    if (j < shape.rank() && shape[j] == 1) { ++j; continue; }
+    if (i < from.rank() && from[i] == 1) {
+      ++i;
+      continue;
+    }
+    if (j < shape.rank() && shape[j] == 1) {
+      ++j;
+      continue;
+    }
     if (i == from.rank() || j == shape.rank()) return std::nullopt;
     int64_t old_size = from[i], new_size = shape[j];
     int i_end = i + 1, j_end = j + 1;
@@ -58,7 +64,8 @@ std::optional<Strides> reshape_strides(const Shape& from, const Strides& strides
   return out;
 }
 
-// Whether the producer can read `access` as it lies. Products take any strides of the last two axes and one stride over the rest.
+// Whether the producer can read `access` as it lies. Products take any strides of the last two axes and one stride over
+// the rest.
 bool readable(const IrNode& user, const Access& access, const Shape& shape) {
   if (reduces(user)) return true;
   if (user.op != &kMatmul) return is_dense(access, shape);
@@ -108,13 +115,14 @@ struct Fuser {
       if (n.op->kind == OpKind::producer || n.op->kind == OpKind::transfer) {
         add_group({.producer = i, .members = {}, .prologue = {}, .layout = n.layout});
       } else if (n.op->kind == OpKind::movement) {
-        if (f.access[i].base == i || copied_output(i)) add_group({.producer = -1, .members = {i}, .prologue = {}, .layout = Layout::plain});
+        if (f.access[i].base == i || copied_output(i))
+          add_group({.producer = -1, .members = {i}, .prologue = {}, .layout = Layout::plain});
       } else if (elementwise(n)) {
         int home = -1;
         bool fits = !users[i].empty() && n.op != &kCast;
         for (int u : users[i]) {
-          fits = fits && elementwise(ir.nodes[u]) && ir.nodes[u].shape == n.shape && compute_type(ir, ir.nodes[u]) == compute_type(ir, n) &&
-                 (home < 0 || home == f.group_of[u]);
+          fits = fits && elementwise(ir.nodes[u]) && ir.nodes[u].shape == n.shape &&
+                 compute_type(ir, ir.nodes[u]) == compute_type(ir, n) && (home < 0 || home == f.group_of[u]);
           if (fits) home = f.group_of[u];
         }
         if (fits && f.groups[home].members.size() < kMaxMembers) {
@@ -133,7 +141,8 @@ struct Fuser {
     const IrNode& n = ir.nodes[i];
     if (!n.output) return false;
     const IrNode& base = ir.nodes[f.access[i].base];
-    return base.layout != Layout::plain || base.op == &kConstant || base.op == &kScalar || !is_dense(f.access[i], n.shape);
+    return base.layout != Layout::plain || base.op == &kConstant || base.op == &kScalar ||
+           !is_dense(f.access[i], n.shape);
   }
 
   template <class Fn>
@@ -174,10 +183,13 @@ struct Fuser {
       if (!reduces(r)) continue;
       const int in = r.inputs[0];
       const int c = f.group_of[in];
-      if (!elementwise(ir.nodes[in]) || c < 0 || ir.nodes[in].output || users[in].size() != 1 || ir.nodes[in].op == &kCast ||
-          f.groups[c].layout != Layout::plain || compute_type(ir, ir.nodes[in]) != compute_of(r.dtype))
+      if (!elementwise(ir.nodes[in]) || c < 0 || ir.nodes[in].output || users[in].size() != 1 ||
+          ir.nodes[in].op == &kCast || f.groups[c].layout != Layout::plain ||
+          compute_type(ir, ir.nodes[in]) != compute_of(r.dtype))
         continue;
-      if (std::any_of(f.groups[c].members.begin(), f.groups[c].members.end(), [&](int m) { return ir.nodes[m].output; })) continue;
+      if (std::any_of(f.groups[c].members.begin(), f.groups[c].members.end(),
+                      [&](int m) { return ir.nodes[m].output; }))
+        continue;
       Group& to = f.groups[f.group_of[i]];
       to.prologue = std::move(f.groups[c].members);
       f.groups[c].members.clear();
@@ -188,7 +200,8 @@ struct Fuser {
   bool can_join(int cluster, int producer) const {
     const Group& c = f.groups[cluster];
     const IrNode& p = ir.nodes[producer];
-    if (c.producer >= 0 || c.members.empty() || !elementwise(ir.nodes[c.members.back()]) || c.layout != p.layout) return false;
+    if (c.producer >= 0 || c.members.empty() || !elementwise(ir.nodes[c.members.back()]) || c.layout != p.layout)
+      return false;
     if (compute_type(ir, ir.nodes[c.members.back()]) != compute_of(p.dtype)) return false;
     if (p.dtype != DType::f32 && p.dtype != DType::f64) return false;
     const int home = f.group_of[producer];
@@ -213,7 +226,9 @@ struct Fuser {
       if (!home.members.empty()) continue;
       for (int u : users[p]) {
         const int c = f.group_of[u];
-        if (c < 0 || c == f.group_of[p] || !elementwise(ir.nodes[u]) || !(ir.nodes[u].shape == ir.nodes[p].shape) || !can_join(c, p)) continue;
+        if (c < 0 || c == f.group_of[p] || !elementwise(ir.nodes[u]) || !(ir.nodes[u].shape == ir.nodes[p].shape) ||
+            !can_join(c, p))
+          continue;
         home.members = std::move(f.groups[c].members);
         f.groups[c].members.clear();
         for (int m : home.members) f.group_of[m] = f.group_of[p];
@@ -258,7 +273,8 @@ bool is_dense(const Access& access, const Shape& shape) {
 }
 
 DType compute_type(const Ir& ir, const IrNode& n) {
-  if (n.op == &kCast || (n.op->ew >= 0 && info_of(static_cast<Ew>(n.op->ew)).compares)) return compute_of(ir.nodes[n.inputs[0]].dtype);
+  if (n.op == &kCast || (n.op->ew >= 0 && info_of(static_cast<Ew>(n.op->ew)).compares))
+    return compute_of(ir.nodes[n.inputs[0]].dtype);
   return compute_of(n.dtype);
 }
 

@@ -33,13 +33,14 @@ bool packable(const IrNode& n) {
 }
 
 bool reads_weight(const IrNode& user, int operand) {
-  return user.op == &kMatmul && operand == 1 && user.shape.rank() == 2 && !std::get<MatmulAttrs>(user.attrs).transpose_a &&
-         user.inputs[0] != user.inputs[1];
+  return user.op == &kMatmul && operand == 1 && user.shape.rank() == 2 &&
+         !std::get<MatmulAttrs>(user.attrs).transpose_a && user.inputs[0] != user.inputs[1];
 }
 
 Analysis analyse(const Ir& ir) {
   const size_t count = ir.nodes.size();
-  Analysis a{Components(count), std::vector<uint8_t>(count, 0), std::vector<uint8_t>(count, 0), std::vector<uint8_t>(count, 0)};
+  Analysis a{Components(count), std::vector<uint8_t>(count, 0), std::vector<uint8_t>(count, 0),
+             std::vector<uint8_t>(count, 0)};
   std::vector<uint8_t> refuses(count, 0);
   for (size_t i = 0; i < count; ++i) {
     const IrNode& n = ir.nodes[i];
@@ -53,7 +54,8 @@ Analysis analyse(const Ir& ir) {
       } else if (n.op->kind == OpKind::elementwise) {
         if (u.shape.numel() != 1) refuses[i] = 1;  // a broadcast row or column needs the plain order
       } else if (reads_weight(n, static_cast<int>(k)) && u.op == &kBuffer) {
-        if (u.parameter && packable(u) && u.layout == Layout::plain && std::get<MatmulAttrs>(n.attrs).transpose_b) a.wants[in] = 1;
+        if (u.parameter && packable(u) && u.layout == Layout::plain && std::get<MatmulAttrs>(n.attrs).transpose_b)
+          a.wants[in] = 1;
       } else if (u.op != &kBuffer || u.layout == Layout::plain) {
         refuses[in] = 1;
       }

@@ -7,12 +7,12 @@
 
 namespace outrace {
 
-// Equal nodes become one; identities that keep NaN, infinity and -0 (x * 1, x / 1, x - 0, --x) go; movement chains shorten;
-// unused nodes go.
+// Equal nodes become one; identities that keep NaN, infinity and -0 (x * 1, x / 1, x - 0, --x) go; movement chains
+// shorten; unused nodes go.
 Ir simplify(const Ir& ir);
 
-// Leaves (positions in the walk) that the layout pass wants packed before the graph is compiled: weights of linear layers and
-// the optimizer state that is updated beside them.
+// Leaves (positions in the walk) that the layout pass wants packed before the graph is compiled: weights of linear
+// layers and the optimizer state that is updated beside them.
 std::vector<int> leaves_to_pack(const Ir& ir);
 Ir assign_layouts(const Ir& ir);
 
@@ -33,8 +33,8 @@ struct Access {
 
 struct Fused {
   std::vector<Group> groups;
-  std::vector<int> group_of;     // by node; -1: leaf, or movement read through strides
-  std::vector<Access> access;    // by node
+  std::vector<int> group_of;   // by node; -1: leaf, or movement read through strides
+  std::vector<Access> access;  // by node
 };
 
 Fused fuse(const Ir& ir);

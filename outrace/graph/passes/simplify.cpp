@@ -98,7 +98,8 @@ Ir simplify(const Ir& ir) {
       auto [first, last] = known.equal_range(key);
       for (; first != last && at[i] < 0; ++first) {
         IrNode& other = to.nodes[first->second];
-        if (other.op == n.op && other.dtype == n.dtype && other.shape == n.shape && other.inputs == n.inputs && other.attrs == n.attrs) {
+        if (other.op == n.op && other.dtype == n.dtype && other.shape == n.shape && other.inputs == n.inputs &&
+            other.attrs == n.attrs) {
           at[i] = first->second;
           other.output |= n.output;
           if (other.donor < 0) other.donor = n.donor;
