@@ -28,10 +28,13 @@ std::vector<Node*> differentiable_order(Node* root, const std::unordered_set<con
   while (!stack.empty()) {
     Node* n = stack.back().first;
     const bool leaf = is_grad_leaf(*n) || stop.contains(n);
-    if (!leaf && n->op->kind != OpKind::leaf && (n->used_by_backward || (n->computed() && n->inputs.size() == 0)))
-      fail(ErrorKind::state,
-           "[backward] part of this graph was freed by an earlier backward(); pass {.retain_graph = true} to that one",
-           call_site(where));
+    const bool freed = n->op->kind != OpKind::leaf && n->computed() && n->inputs.size() == 0;
+    if (!leaf && (n->used_by_backward || freed))
+      fail(
+          ErrorKind::state,
+          "[backward] part of this graph was freed by an earlier backward() (pass {.retain_graph = true} to that one), "
+          "or a parameter in it was updated since",
+          call_site(where));
     if (leaf || stack.back().second == n->inputs.size()) {
       n->index = static_cast<int32_t>(order.size());
       order.push_back(n);
@@ -101,11 +104,11 @@ void require_differentiable(const Tensor& output, std::source_location where) {
 }
 
 // The edges of used nodes go as soon as their values are there; now, when they are.
-void mark_used(const std::vector<Node*>& order) {
+void mark_used(const std::vector<Node*>& order, const std::unordered_set<const Node*>& stop) {
   std::vector<NodePtr> hold;
   for (Node* n : order) hold.emplace_back(n);
   for (Node* n : order) {
-    if (is_grad_leaf(*n) || n->op->kind == OpKind::leaf) continue;
+    if (is_grad_leaf(*n) || stop.contains(n) || n->op->kind == OpKind::leaf) continue;
     n->used_by_backward = true;
     if (n->computed()) drop_inputs(*n);
   }
@@ -132,7 +135,7 @@ std::vector<Tensor> grad(const Tensor& output, const std::vector<Tensor>& wrt, B
       if (g.order[i] == t.node_ptr().get()) found = g.of[i];
     out.push_back(found);
   }
-  if (!options.retain_graph && !options.create_graph) mark_used(g.order);
+  if (!options.retain_graph && !options.create_graph) mark_used(g.order, stop);
   return out;
 }
 
@@ -151,12 +154,16 @@ void Tensor::backward(BackwardOptions options, std::source_location where) const
     for (size_t i = 0; i < g.order.size(); ++i) {
       if (!is_grad_leaf(*g.order[i]) || !g.of[i].defined()) continue;
       Slot& slot = *g.order[i]->owner;
+      if (recorder.capture && slot.grad && slot.grad->is_leaf())
+        fail(ErrorKind::state,
+             "[capture] a gradient from before the captured step would be added to; call zero_grad() first",
+             call_site(where));
       slot.grad = slot.grad ? add(At(Tensor(slot.grad), where), g.of[i]).node_ptr() : g.of[i].node_ptr();
       slot.grad_state = GradState::set;
       recorder.graded.emplace_back(&slot);
     }
   }
-  if (!options.retain_graph && !options.create_graph) mark_used(g.order);
+  if (!options.retain_graph && !options.create_graph) mark_used(g.order, {});
 }
 
 std::vector<Node*> detail::read_by_derivative(const NodePtr& root) {

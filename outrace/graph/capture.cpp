@@ -35,14 +35,14 @@ struct ScalarInput {
 struct CapturedStep::Recording {
   std::vector<ArgumentKey> arguments;
   bool grad = false;
-  std::vector<std::pair<const bool*, bool>> training;
+  std::vector<std::pair<std::shared_ptr<const bool>, bool>> training;
   std::shared_ptr<CompiledGraph> graph;
-  std::vector<Source> inputs;
+  std::vector<Source> inputs;  // the plan's, then those that only pass through to a result
   std::vector<ScalarInput> scalars;
   std::vector<int> donor_input;  // by plan output: the input whose buffer it may take, or -1
   struct Target {
-    Ref<Slot> slot;            // receives the value
-    std::vector<int> results;  // positions among the returned tensors
+    Ref<Slot> slot;   // receives the value
+    int result = -1;  // position among the returned tensors
     int plan_output = -1;
     int input = -1;  // it is the value of an input, unchanged
     int64_t byte_offset = 0;
@@ -51,9 +51,14 @@ struct CapturedStep::Recording {
   };
   std::vector<Target> targets;
   size_t result_count = 0;
-  std::vector<std::function<void()>> on_replay;
+  std::vector<std::function<void()>> on_replay, on_failure;
 
   bool fits(std::span<const Tensor> args) const;
+  static Node* node_of(const Source& s, std::span<const Tensor> args) {
+    return s.fixed ? s.fixed.get() : s.slot ? s.slot->node.get() : args[s.argument].node_ptr().get();
+  }
+  void describe(const Prepared& p, std::span<const Tensor> own, const std::vector<Tensor>& results,
+                const CaptureLog& log);
   std::vector<Tensor> replay(std::span<const Tensor> args);
 };
 
@@ -89,13 +94,13 @@ std::vector<Tensor> CapturedStep::Recording::replay(std::span<const Tensor> args
   } release;
 
   for (const Source& s : inputs) {
-    Node* n = s.fixed ? s.fixed.get() : s.slot ? s.slot->node.get() : args[s.argument].node_ptr().get();
+    Node* n = node_of(s, args);
     if (!n->computed()) {
       Recorder::current().flush_for(NodePtr(n));
-      n = s.slot ? s.slot->node.get() : n;
+      n = node_of(s, args);
     }
     if (n->layout() != s.layout) change_layout(*n, s.layout);
-    bindings.inputs.push_back(n->data());
+    if (bindings.inputs.size() < graph->input_walk.size()) bindings.inputs.push_back(n->data());
   }
   for (const auto& advance : on_replay) advance();
   for (const ScalarInput& s : scalars) bindings.scalars.push_back(s.source ? *s.source : s.fixed);
@@ -104,11 +109,17 @@ std::vector<Tensor> CapturedStep::Recording::replay(std::span<const Tensor> args
     const CompiledGraph::OutputBuffer& b = graph->buffers[i];
     const Node* donor =
         donor_input[i] >= 0 && inputs[donor_input[i]].slot ? inputs[donor_input[i]].slot->node.get() : nullptr;
-    const bool take = donor && donor->refs == 1 && donor->buffer->refs == 1 && donor->byte_offset == 0;
+    bool take = donor && donor->refs == 1 && donor->buffer->refs == 1 && donor->byte_offset == 0;
+    for (const Tensor& a : args) take = take && a.node_ptr().get() != donor;
     buffers.push_back(take ? donor->buffer : Buffer::allocate(b.device, b.bytes, b.layout));
     bindings.outputs.push_back(buffers.back()->data);
   }
-  graph->executable->run(bindings);
+  try {
+    graph->executable->run(bindings);
+  } catch (...) {
+    for (const auto& undo : on_failure) undo();
+    throw;
+  }
 
   std::vector<Tensor> results(result_count);
   for (const Target& t : targets) {
@@ -117,8 +128,7 @@ std::vector<Tensor> CapturedStep::Recording::replay(std::span<const Tensor> args
     if (t.plan_output >= 0) {
       buffer = buffers[t.plan_output];
     } else {
-      const Source& s = inputs[t.input];
-      const Node& n = s.fixed ? *s.fixed : s.slot ? *s.slot->node : args[s.argument].node();
+      const Node& n = *node_of(inputs[t.input], args);
       buffer = n.buffer;
       offset += n.byte_offset;
     }
@@ -128,10 +138,82 @@ std::vector<Tensor> CapturedStep::Recording::replay(std::span<const Tensor> args
       t.slot->node->requires_grad = trainable;
       t.slot->node->owner = trainable ? t.slot.get() : nullptr;
     }
-    for (int r : t.results) results[r] = Tensor(make_buffer_node(buffer, t.dtype, t.shape, offset));
+    if (t.result >= 0) results[t.result] = Tensor(make_buffer_node(buffer, t.dtype, t.shape, offset));
   }
   return results;
 }
+
+void CapturedStep::Recording::describe(const Prepared& p, std::span<const Tensor> own,
+                                       const std::vector<Tensor>& results, const CaptureLog& log) {
+  graph = p.graph;
+  grad = grad_enabled();
+  training = log.training;
+  on_replay = log.on_replay;
+  on_failure = log.on_failure;
+  result_count = results.size();
+  for (const Tensor& a : own) arguments.push_back({a.shape(), a.dtype(), a.device()});
+
+  std::unordered_map<const Node*, int> known;
+  auto source_of = [&](Node* n) {
+    auto [it, fresh] = known.emplace(n, static_cast<int>(inputs.size()));
+    if (!fresh) return it->second;
+    Source s{-1, nullptr, nullptr, n->shape, n->dtype, n->device, n->layout()};
+    for (size_t i = 0; i < own.size(); ++i)
+      if (own[i].node_ptr().get() == n) s.argument = static_cast<int>(i);
+    for (const CaptureLog::Assigned& a : log.assigned)
+      if (a.before.get() == n) s.slot = a.slot;
+    if (s.argument < 0 && !s.slot && n->owner) s.slot = Ref<Slot>(n->owner);
+    if (s.argument < 0 && !s.slot) s.fixed = NodePtr(n);
+    inputs.push_back(std::move(s));
+    return it->second;
+  };
+  for (int w : p.graph->input_walk) source_of(p.walk.nodes[w]);
+  for (int w : p.graph->scalar_walk) scalars.push_back({p.walk.nodes[w]->source, p.walk.nodes[w]->scalar});
+  for (const CompiledGraph::OutputBuffer& b : p.graph->buffers)
+    donor_input.push_back(b.donor < 0 ? -1 : source_of(p.walk.nodes[b.donor]));
+
+  std::unordered_map<const Node*, const Scheduled::Output*> computed;
+  for (const Scheduled::Output& o : p.graph->outputs) computed[p.walk.nodes[o.walk]] = &o;
+  auto target_of = [&](const NodePtr& n) {
+    Target t;
+    t.dtype = n->dtype;
+    t.shape = n->shape;
+    auto it = computed.find(n.get());
+    if (it == computed.end()) {
+      t.input = source_of(n.get());
+    } else {
+      t.plan_output = it->second->plan_output;
+      if (t.plan_output < 0) t.input = source_of(p.walk.nodes[it->second->leaf_walk]);
+      t.byte_offset = it->second->offset * size_of(n->dtype);
+    }
+    return t;
+  };
+  for (const CaptureLog::Assigned& a : log.assigned) {
+    targets.push_back(target_of(a.slot->node));
+    targets.back().slot = a.slot;
+  }
+  for (size_t i = 0; i < results.size(); ++i) {
+    targets.push_back(target_of(results[i].node_ptr()));
+    targets.back().result = static_cast<int>(i);
+  }
+}
+
+namespace {
+
+void refuse_what_replays_cannot_do(const Recorder& recorder, const CaptureLog& log) {
+  for (const Ref<Slot>& s : recorder.graded)
+    if (s->grad)
+      fail(ErrorKind::state,
+           "[capture] a captured step left a gradient behind; let it call step() without keep_grads, or return "
+           "grad(...)");
+  for (size_t i = 0; i < log.assigned.size(); ++i)
+    for (size_t k = 0; k < i; ++k)
+      if (log.assigned[i].before == log.assigned[k].before)
+        fail(ErrorKind::state,
+             "[capture] two tensors that the step assigns are one value; give each its own first, with assign()");
+}
+
+}  // namespace
 
 std::vector<Tensor> CapturedStep::run(std::span<const Tensor> args,
                                       FunctionRef<std::vector<Tensor>(std::span<const Tensor>)> record) {
@@ -149,68 +231,37 @@ std::vector<Tensor> CapturedStep::run(std::span<const Tensor> args,
   }
   CaptureLog log;
   std::vector<Tensor> results;
-  recorder.capture = &log;
-  try {
-    results = record(own);
-  } catch (...) {
+  std::vector<NodePtr> roots;
+  auto undo = [&] {
     recorder.capture = nullptr;
     recorder.forget_equal_nodes();
-    roll_back(recorder);
-    throw;
-  }
-  recorder.capture = nullptr;
-  recorder.graded.clear();
-  recorder.forget_equal_nodes();
-
-  std::vector<NodePtr> roots;
-  for (const Tensor& r : results) roots.push_back(r.node_ptr());
-  for (const CaptureLog::Assigned& a : log.assigned) roots.push_back(a.slot->node);
+    roots.clear();
+    for (const CaptureLog::Assigned& a : log.assigned) roots.push_back(a.slot->node);
+    roll_back(recorder, roots);
+    recorder.graded.clear();
+    for (const auto& step_back : log.on_failure) step_back();
+  };
   auto made = std::make_unique<Recording>();
   try {
+    recorder.capture = &log;
+    results = record(own);
+    recorder.capture = nullptr;
+    recorder.forget_equal_nodes();
+    refuse_what_replays_cannot_do(recorder, log);
+    for (Tensor& r : results) {
+      if (r.node().op == &kConstant || r.node().op == &kScalar) r.eval();
+      roots.push_back(r.node_ptr());
+    }
+    for (const CaptureLog::Assigned& a : log.assigned) roots.push_back(a.slot->node);
     const Prepared p = prepare(roots);
-    made->graph = p.graph;
-    made->grad = grad_enabled();
-    made->training = std::move(log.training);
-    made->on_replay = std::move(log.on_replay);
-    made->result_count = results.size();
-    for (const Tensor& a : own) made->arguments.push_back({a.shape(), a.dtype(), a.device()});
-    std::unordered_map<int, int> input_of;  // walk position -> plan input
-    for (int w : p.graph->input_walk) {
-      Node* n = p.walk.nodes[w];
-      Source s{-1, nullptr, nullptr, n->shape, n->dtype, n->device, n->layout()};
-      for (size_t i = 0; i < own.size(); ++i)
-        if (own[i].node_ptr().get() == n) s.argument = static_cast<int>(i);
-      for (const CaptureLog::Assigned& a : log.assigned)
-        if (a.before.get() == n) s.slot = a.slot;
-      if (s.argument < 0 && !s.slot && n->owner) s.slot = Ref<Slot>(n->owner);
-      if (s.argument < 0 && !s.slot) s.fixed = NodePtr(n);
-      input_of[w] = static_cast<int>(made->inputs.size());
-      made->inputs.push_back(std::move(s));
-    }
-    for (int w : p.graph->scalar_walk) made->scalars.push_back({p.walk.nodes[w]->source, p.walk.nodes[w]->scalar});
-    for (const CompiledGraph::OutputBuffer& b : p.graph->buffers)
-      made->donor_input.push_back(b.donor < 0 ? -1 : input_of.at(b.donor));
-    for (const Scheduled::Output& o : p.graph->outputs) {
-      const Node* n = p.walk.nodes[o.walk];
-      Recording::Target t;
-      for (const CaptureLog::Assigned& a : log.assigned)
-        if (a.slot->node.get() == n) t.slot = a.slot;
-      for (size_t i = 0; i < results.size(); ++i)
-        if (results[i].node_ptr().get() == n) t.results.push_back(static_cast<int>(i));
-      if (!t.slot && t.results.empty()) continue;
-      t.plan_output = o.plan_output;
-      if (o.plan_output < 0) t.input = input_of.at(o.leaf_walk);
-      t.byte_offset = o.offset * size_of(n->dtype);
-      t.dtype = n->dtype;
-      t.shape = n->shape;
-      made->targets.push_back(std::move(t));
-    }
-    log.assigned.clear();  // the old values may now be overwritten
+    made->describe(p, own, results, log);
+    for (CaptureLog::Assigned& a : log.assigned) a.before.reset();  // the old values may now be overwritten
     execute(p, roots);
   } catch (...) {
-    roll_back(recorder);
+    undo();
     throw;
   }
+  recorder.graded.clear();
   settle(recorder);
   for (Tensor& r : results) r = r.detach();
   recordings_.push_back(std::move(made));

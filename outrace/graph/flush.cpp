@@ -137,10 +137,14 @@ void settle(Recorder& recorder) {
 }
 
 // After a failure: assigned slots show their old values again, and what failed is not tried again by every later flush.
-void roll_back(Recorder& recorder) {
+void roll_back(Recorder& recorder, const std::vector<NodePtr>& roots) {
+  walk_graph(roots);
+  const uint32_t mark = roots.empty() ? next_mark() : roots[0]->mark;
   for (Slot* s : recorder.pending()) {
+    if (s->node->mark != mark) continue;
     if (s->node->donor) {
       const NodePtr old = s->node->donor;
+      old->used_by_backward = false;
       s->set_node(old);
       if (s->requires_grad) {
         old->requires_grad = true;
@@ -150,11 +154,10 @@ void roll_back(Recorder& recorder) {
     if (s->pending_in) recorder.unlink(*s);
   }
   for (const Ref<Slot>& s : recorder.graded)
-    if (s->grad && !s->grad->is_leaf()) {
+    if (s->grad && s->grad->mark == mark) {
       s->grad.reset();
       s->grad_state = GradState::none;
     }
-  recorder.graded.clear();
 }
 
 void run_pending(const std::vector<NodePtr>& roots) {
@@ -164,7 +167,7 @@ void run_pending(const std::vector<NodePtr>& roots) {
   try {
     execute(prepare(roots), roots);
   } catch (...) {
-    roll_back(recorder);
+    roll_back(recorder, roots);
     throw;
   }
   settle(recorder);

@@ -19,7 +19,8 @@ struct Prepared {
 };
 Prepared prepare(const std::vector<NodePtr>& roots);
 void execute(const Prepared& prepared, const std::vector<NodePtr>& roots);
-void settle(Recorder& recorder);     // computed slots wait no longer
-void roll_back(Recorder& recorder);  // after a failure
+void settle(Recorder& recorder);  // computed slots wait no longer
+// After the failure of a walk from `roots`: its assigned slots show their old values, its gradients are forgotten.
+void roll_back(Recorder& recorder, const std::vector<NodePtr>& roots);
 
 }  // namespace outrace

@@ -79,11 +79,12 @@ NodePtr make_buffer_node(BufferPtr buffer, DType dtype, const Shape& shape, int6
 }
 
 void change_layout(Node& node, Layout layout) {
-  OUTRACE_ASSERT(node.computed() && node.byte_offset == 0);
+  OUTRACE_ASSERT(node.computed());
   if (node.layout() == layout) return;
   BufferPtr to = Buffer::allocate(node.device, node.bytes(), layout);
   backend_for(node.device).relayout(node.device, to->data, layout, node.data(), node.layout(), node.dtype, node.shape);
   node.buffer = std::move(to);
+  node.byte_offset = 0;
 }
 
 }  // namespace outrace

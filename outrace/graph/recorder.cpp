@@ -176,7 +176,6 @@ void Recorder::flush(std::source_location where) {
   // A gradient that no optimizer step has used yet is stored: the graph behind it is about to go.
   for (const Ref<Slot>& s : graded)
     if (s->grad && !s->grad->is_leaf()) roots.push_back(s->grad);
-  graded.clear();
   flushing_ = true;
   struct Done {
     bool& flag;
@@ -185,6 +184,7 @@ void Recorder::flush(std::source_location where) {
   forget_equal_nodes();
   recorded_since_flush_ = 0;
   run_pending(roots);
+  graded.clear();
 }
 
 void Recorder::flush_for(const NodePtr& node) {

@@ -2,6 +2,7 @@
 #pragma once
 #include <atomic>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <source_location>
 #include <span>
@@ -17,9 +18,11 @@ struct CaptureLog {
     Ref<Slot> slot;
     NodePtr before;  // its value when the recording began
   };
-  std::vector<Assigned> assigned;                      // slots that received a new value, each once
-  std::vector<std::pair<const bool*, bool>> training;  // modules called, and whether they were in training mode
-  std::vector<std::function<void()>> on_replay;        // host work of each replay: step counts, random serials
+  std::vector<Assigned> assigned;  // slots that received a new value, each once
+  // Modules called, and whether they were training.
+  std::vector<std::pair<std::shared_ptr<const bool>, bool>> training;
+  std::vector<std::function<void()>> on_replay;   // host work of each replay: step counts, random serials
+  std::vector<std::function<void()>> on_failure;  // undoes it when the run fails
 };
 
 class Recorder {

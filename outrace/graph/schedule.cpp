@@ -157,6 +157,17 @@ struct Scheduler {
     return !g.members.empty() || g.producer < 0;
   }
 
+  // Calls that may refuse their values run before anything is overwritten, so that a failed step changes nothing.
+  bool checks_first(int group, std::vector<int>& before_it) const {
+    for (size_t g = 0; g < f.groups.size(); ++g) {
+      const int other = static_cast<int>(g);
+      if (f.groups[g].producer < 0 || !ir.nodes[f.groups[g].producer].op->may_throw) continue;
+      if (other == group || runs_after(other, group)) return false;
+      before_it.push_back(other);
+    }
+    return true;
+  }
+
   void place_donors() {
     std::vector<uint8_t> given(ir.nodes.size(), 0);
     for (const Ir::Output& o : ir.outputs) {
@@ -164,7 +175,7 @@ struct Scheduler {
       if (donor < 0 || home(o.node) != o.node || given[donor] || ir.nodes[o.node].op->kind != OpKind::elementwise)
         continue;
       std::vector<int> readers;
-      if (!can_overwrite(o.node, donor, readers)) continue;
+      if (!can_overwrite(o.node, donor, readers) || !checks_first(f.group_of[o.node], readers)) continue;
       given[donor] = 1;
       out.plan.values[at.value[o.node]].donor = at.value[donor];
       before[f.group_of[o.node]].insert(readers.begin(), readers.end());

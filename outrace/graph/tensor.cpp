@@ -174,7 +174,8 @@ void Tensor::zero_grad() {
 Tensor Tensor::detach() const {
   const Node& n = node();
   if (!n.requires_grad) return *this;
-  if (n.computed()) return Tensor(make_buffer_node(n.buffer, n.dtype, n.shape, n.byte_offset));
+  if (n.computed() && !Recorder::current().capture)
+    return Tensor(make_buffer_node(n.buffer, n.dtype, n.shape, n.byte_offset));
   NoGrad off;
   return record(kReshape, {this}, n.dtype, n.shape, NoAttrs{}, n.where);
 }
@@ -182,6 +183,11 @@ Tensor Tensor::detach() const {
 void Tensor::assign(const Tensor& value, std::source_location where) {
   const NodePtr& v = value.node_ptr();
   if (value.slot_ == slot_) return;
+  if (v->is_leaf() && Recorder::current().capture) {
+    // A node, so that a replay finds what the value came from.
+    return replace(Recorder::current().record(kReshape, {&v, 1}, v->dtype, v->shape, v->device, NoAttrs{}, where, true),
+                   where);
+  }
   if (v->is_leaf()) {
     const Tensor& ready = value.eval();
     return replace(make_buffer_node(ready.node().buffer, ready.dtype(), ready.shape(), ready.node().byte_offset),
@@ -224,6 +230,7 @@ void Tensor::replace(NodePtr next, std::source_location where) {
   if (slot_->requires_grad) {
     next->requires_grad = true;
     next->owner = slot_.get();
+    old->used_by_backward = true;  // what was computed from the old value can no longer be differentiated
   }
   if (CaptureLog* log = Recorder::current().capture) {
     for (const CaptureLog::Assigned& a : log->assigned)

@@ -11,7 +11,7 @@ namespace outrace::nn {
 
 Tensor Module::operator()(const Tensor& x, std::source_location where) {
   ModuleScope scope(path_, where);
-  if (CaptureLog* log = Recorder::current().capture) log->training.emplace_back(&training_, training_);
+  if (CaptureLog* log = Recorder::current().capture) log->training.emplace_back(training_, *training_);
   return forward(x);
 }
 
@@ -94,7 +94,7 @@ void Module::load_state_dict(const NamedTensors& state) {
 }
 
 void Module::train(bool on) {
-  training_ = on;
+  *training_ = on;
   for (auto& [name, child] : children_) child->train(on);
 }
 

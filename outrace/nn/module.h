@@ -33,7 +33,7 @@ class Module {
 
   void train(bool on = true);  // evaluation mode is train(false)
   void eval() { train(false); }
-  bool training() const { return training_; }
+  bool training() const { return *training_; }
   // Moves parameters and buffers. Returns itself.
   Module& to(Device device);
   Module& to(DType dtype);
@@ -61,7 +61,7 @@ class Module {
   std::vector<Entry> entries_;
   std::vector<std::pair<std::string, Module*>> children_;
   std::string path_;
-  bool training_ = true;
+  std::shared_ptr<bool> training_ = std::make_shared<bool>(true);  // shared with recordings, which may outlive us
 };
 
 }  // namespace outrace::nn

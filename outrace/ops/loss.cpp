@@ -112,11 +112,13 @@ const OpDef kCrossEntropy(OpDef::Init{.name = "cross_entropy",
                                       .derivative = cross_entropy_derivative,
                                       .decompose = cross_entropy_in_ops,
                                       .autocast = Autocast::wide,
-                                      .flops = row_flops});
+                                      .flops = row_flops,
+                                      .may_throw = true});
 const OpDef kCrossEntropyGrad(OpDef::Init{.name = "cross_entropy_grad",
                                           .kind = OpKind::producer,
                                           .decompose = cross_entropy_grad_in_ops,
                                           .autocast = Autocast::wide,
-                                          .flops = row_flops});
+                                          .flops = row_flops,
+                                          .may_throw = true});
 
 }  // namespace outrace

@@ -8,9 +8,11 @@ namespace outrace {
 namespace {
 
 // A plain value in memory that needs no derivative: its views are leaves of their own, not nodes.
+// Not inside a capture: there it must stay a node, or a replay would read the recording's memory.
 bool viewable(const Tensor& x) {
   const Node& n = x.node();
-  return n.computed() && n.layout() == Layout::plain && !(n.requires_grad && grad_enabled());
+  return n.computed() && !Recorder::current().capture && n.layout() == Layout::plain &&
+         !(n.requires_grad && grad_enabled());
 }
 
 Tensor view(const Tensor& x, const Shape& shape, int64_t element_offset) {

@@ -17,6 +17,7 @@ OpDef::OpDef(const Init& init)
       decompose(init.decompose),
       autocast(init.autocast),
       flops(init.flops),
+      may_throw(init.may_throw),
       ew(init.ew),
       id(static_cast<int>(registry().size())) {
   registry().push_back(this);

@@ -41,8 +41,9 @@ struct OpDef {
   Autocast autocast = Autocast::follow;
   // Arithmetic operations of one call; null: one an output element. Bytes follow from the plan's views.
   double (*flops)(std::span<const Shape> inputs, const Shape& output, const Attrs& attrs) = nullptr;
-  int ew = -1;  // Ew of an elementwise row
-  int id = -1;  // position in all_ops()
+  bool may_throw = false;  // checks values when it runs: goes before everything that is overwritten in place
+  int ew = -1;             // Ew of an elementwise row
+  int id = -1;             // position in all_ops()
 
   OpDef(const char* name, OpKind kind) : OpDef(Init{.name = name, .kind = kind}) {}
   struct Init {
@@ -52,6 +53,7 @@ struct OpDef {
     Tensor (*decompose)(std::span<const Tensor> inputs, const Attrs& attrs) = nullptr;
     Autocast autocast = Autocast::follow;
     double (*flops)(std::span<const Shape> inputs, const Shape& output, const Attrs& attrs) = nullptr;
+    bool may_throw = false;
     int ew = -1;
   };
   OpDef(const Init& init);  // registers itself

@@ -22,7 +22,13 @@ void Optimizer::step(const StepOptions& options, std::source_location where) {
   NoGrad off;
   Recorder& recorder = Recorder::current();
   advance();
-  if (recorder.capture) recorder.capture->on_replay.push_back([this] { advance(); });
+  if (recorder.capture) {
+    recorder.capture->on_replay.push_back([this, alive = std::weak_ptr<bool>(alive_)] {
+      if (alive.expired()) fail(ErrorKind::state, "[capture] the optimizer of this captured step was destroyed");
+      advance();
+    });
+    recorder.capture->on_failure.push_back([this] { --steps_; });
+  }
   std::vector<Tensor> kept;
   for (size_t i = 0; i < parameters_.size(); ++i) {
     Tensor& p = parameters_[i];

@@ -1,6 +1,6 @@
 // What all optimizers share: the parameters, their state, and a step that becomes part of the graph.
 #pragma once
-#include <string>
+#include <memory>
 #include <vector>
 
 #include "outrace/graph/recorder.h"
@@ -60,6 +60,7 @@ class Optimizer {
   std::vector<Tensor> parameters_;
   std::vector<std::vector<Tensor>> state_;
   int64_t steps_ = 0;
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  // recordings hold it weakly
 };
 
 }  // namespace outrace::optim

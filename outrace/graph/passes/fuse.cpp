@@ -16,6 +16,9 @@ bool elementwise(const IrNode& n) { return n.op->kind == OpKind::elementwise; }
 bool hands_out_tiles(const IrNode& n) { return n.op == &kMatmul || n.op == &kSum || n.op == &kMean || n.op == &kMax; }
 bool reduces(const IrNode& n) { return n.op == &kSum || n.op == &kMean || n.op == &kMax; }
 
+// Narrow integers wrap when they are stored, registers do not: their results go through memory, fused or not.
+bool wraps(const IrNode& n) { return n.dtype == DType::i32 || n.dtype == DType::u8; }
+
 DType compute_of(DType t) {
   if (t == DType::f64) return DType::f64;
   return is_float(t) ? DType::f32 : DType::i64;
@@ -69,8 +72,12 @@ std::optional<Strides> reshape_strides(const Shape& from, const Strides& strides
 bool readable(const IrNode& user, const Access& access, const Shape& shape) {
   if (reduces(user)) return true;
   if (user.op != &kMatmul) return is_dense(access, shape);
-  for (int i = shape.rank() - 3; i > 0; --i)
-    if (shape[i - 1] != 1 && access.strides[i - 1] != access.strides[i] * shape[i]) return false;
+  int inner = -1;  // the last leading axis that is more than one entry
+  for (int i = shape.rank() - 3; i >= 0; --i) {
+    if (shape[i] == 1) continue;
+    if (inner >= 0 && access.strides[i] != access.strides[inner] * shape[inner]) return false;
+    inner = i;
+  }
   return true;
 }
 
@@ -119,7 +126,7 @@ struct Fuser {
           add_group({.producer = -1, .members = {i}, .prologue = {}, .layout = Layout::plain});
       } else if (elementwise(n)) {
         int home = -1;
-        bool fits = !users[i].empty() && n.op != &kCast;
+        bool fits = !users[i].empty() && n.op != &kCast && !wraps(n);
         for (int u : users[i]) {
           fits = fits && elementwise(ir.nodes[u]) && ir.nodes[u].shape == n.shape &&
                  compute_type(ir, ir.nodes[u]) == compute_type(ir, n) && (home < 0 || home == f.group_of[u]);
@@ -184,7 +191,7 @@ struct Fuser {
       const int in = r.inputs[0];
       const int c = f.group_of[in];
       if (!elementwise(ir.nodes[in]) || c < 0 || ir.nodes[in].output || users[in].size() != 1 ||
-          ir.nodes[in].op == &kCast || f.groups[c].layout != Layout::plain ||
+          ir.nodes[in].op == &kCast || wraps(ir.nodes[in]) || f.groups[c].layout != Layout::plain ||
           compute_type(ir, ir.nodes[in]) != compute_of(r.dtype))
         continue;
       if (std::any_of(f.groups[c].members.begin(), f.groups[c].members.end(),

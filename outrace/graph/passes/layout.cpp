@@ -50,7 +50,13 @@ Analysis analyse(const Ir& ir) {
       const int in = n.inputs[k];
       const IrNode& u = ir.nodes[in];
       if (n.op->kind == OpKind::elementwise && u.shape == n.shape) {
-        if (u.op != &kConstant && u.op != &kScalar) a.components.join(in, static_cast<int>(i));
+        if (u.op == &kConstant || u.op == &kScalar) continue;
+        if (u.dtype == n.dtype) {
+          a.components.join(in, static_cast<int>(i));
+        } else {  // panels of another dtype have another width
+          refuses[i] = 1;
+          if (u.op != &kBuffer) refuses[in] = 1;
+        }
       } else if (n.op->kind == OpKind::elementwise) {
         if (u.shape.numel() != 1) refuses[i] = 1;  // a broadcast row or column needs the plain order
       } else if (reads_weight(n, static_cast<int>(k)) && u.op == &kBuffer) {
