@@ -123,6 +123,19 @@ TEST(Cases, AdamEpsOutsideTheBiasCorrection) {
   EXPECT_NEAR(p.item(), -5.0e-4, 5e-8);
 }
 
+// A parameter that joins late starts its own bias correction: its first update is lr, as PyTorch's.
+TEST(Cases, AdamCountsEachParametersUpdates) {
+  Tensor a = zeros({1}, {.dtype = DType::f64}).requires_grad_(), b = zeros({1}, {.dtype = DType::f64}).requires_grad_();
+  optim::Adam adam({a, b}, {.lr = 1e-3});
+  for (int i = 0; i < 50; ++i) {
+    adam.zero_grad();
+    (i < 49 ? sum(a) : sum(a + b)).backward();
+    adam.step();
+  }
+  EXPECT_NEAR(a.item(), -50e-3, 1e-6);
+  EXPECT_NEAR(b.item(), -1e-3, 1e-9);
+}
+
 // optax#1754: a zero gradient changes nothing
 TEST(Cases, ZeroGradientsLeaveParametersAlone) {
   for (DType t : {DType::f32, DType::f64}) {

@@ -33,6 +33,24 @@ void collapse(TileProgram& p) {
   }
 }
 
+// How a tile program loads what lies at `access`, but for the strides.
+TileLoad load_of(const Ir& ir, const Placement& placement, const Access& access, DType dtype) {
+  TileLoad l;
+  l.dtype = dtype;
+  const IrNode& base = ir.nodes[access.base];
+  if (base.op == &kConstant) {
+    l.kind = TileLoad::Kind::constant;
+    l.constant = std::get<ConstantAttrs>(base.attrs).value;
+  } else if (base.op == &kScalar) {
+    l.kind = TileLoad::Kind::scalar;
+    l.scalar = placement.scalar[access.base];
+  } else {
+    l.view.value = placement.value[access.base];
+    l.view.offset = access.offset;
+  }
+  return l;
+}
+
 struct ProgramBuilder {
   const Ir& ir;
   const Fused& fused;
@@ -50,21 +68,12 @@ struct ProgramBuilder {
     if (auto known = reg.find(node); known != reg.end()) return known->second;
     const IrNode& n = ir.nodes[node];
     const Access& access = fused.access[node];
-    const IrNode& base = ir.nodes[access.base];
-    TileLoad l;
-    l.dtype = n.dtype;
+    TileLoad l = load_of(ir, placement, access, n.dtype);
     if (node == producer) {
-      l.kind = TileLoad::Kind::producer;
-    } else if (base.op == &kConstant) {
-      l.kind = TileLoad::Kind::constant;
-      l.constant = std::get<ConstantAttrs>(base.attrs).value;
-    } else if (base.op == &kScalar) {
-      l.kind = TileLoad::Kind::scalar;
-      l.scalar = placement.scalar[access.base];
-    } else {
-      l.view.value = placement.value[access.base];
-      l.view.offset = access.offset;
-      OUTRACE_ASSERT(l.view.value >= 0, "a fused group reads ", base.op->name, ", which is not stored");
+      l = {.kind = TileLoad::Kind::producer, .dtype = n.dtype, .view = {}};
+    } else if (l.kind == TileLoad::Kind::view) {
+      OUTRACE_ASSERT(l.view.value >= 0, "a fused group reads ", ir.nodes[access.base].op->name,
+                     ", which is not stored");
       if (layout == Layout::panel) {
         l.view.strides[0] = n.shape.numel() == 1 ? 0 : 1;
       } else {
@@ -125,18 +134,8 @@ TileProgram copy_program(const Ir& ir, const Fused& fused, const Placement& plac
   TileProgram p;
   p.space = space;
   p.compute = n.dtype == DType::f64 ? DType::f64 : is_float(n.dtype) ? DType::f32 : DType::i64;
-  TileLoad l;
-  l.dtype = n.dtype;
-  const IrNode& base = ir.nodes[access.base];
-  if (base.op == &kConstant) {
-    l.kind = TileLoad::Kind::constant;
-    l.constant = std::get<ConstantAttrs>(base.attrs).value;
-  } else if (base.op == &kScalar) {
-    l.kind = TileLoad::Kind::scalar;
-    l.scalar = placement.scalar[access.base];
-  } else {
-    l.view = {placement.value[access.base], access.offset, access.strides};
-  }
+  TileLoad l = load_of(ir, placement, access, n.dtype);
+  if (l.kind == TileLoad::Kind::view) l.view.strides = access.strides;
   p.loads.push_back(l);
   TileStore s{0, {placement.value[node], 0, contiguous_strides(space)}, n.dtype};
   p.stores.push_back(s);

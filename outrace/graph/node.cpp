@@ -7,9 +7,9 @@
 
 namespace outrace {
 
-const OpDef kBuffer("buffer", OpKind::leaf);
-const OpDef kScalar("scalar", OpKind::leaf);
-const OpDef kConstant("constant", OpKind::leaf);
+const OpDef kBuffer(OpFacts{.name = "buffer", .kind = OpKind::leaf});
+const OpDef kScalar(OpFacts{.name = "scalar", .kind = OpKind::leaf});
+const OpDef kConstant(OpFacts{.name = "constant", .kind = OpKind::leaf});
 
 Ref<Buffer> Buffer::allocate(Device device, int64_t bytes, Layout layout) {
   Backend& backend = backend_for(device);

@@ -11,6 +11,13 @@ constexpr int64_t kMaxPendingNodes = 20000;  // bounds memory of a loop that nev
 
 thread_local bool grad_on = true;
 
+// A flag that is up while this lives.
+struct Raised {
+  bool& flag;
+  explicit Raised(bool& f) : flag(f) { flag = true; }
+  ~Raised() { flag = false; }
+};
+
 uint64_t mix(uint64_t h, uint64_t v) {
   h ^= v + 0x9e3779b97f4a7c15u + (h << 6) + (h >> 2);
   return h * 0xff51afd7ed558ccdu;
@@ -176,11 +183,7 @@ void Recorder::flush(std::source_location where) {
   // A gradient that no optimizer step has used yet is stored: the graph behind it is about to go.
   for (const Ref<Slot>& s : graded)
     if (s->grad && !s->grad->is_leaf()) roots.push_back(s->grad);
-  flushing_ = true;
-  struct Done {
-    bool& flag;
-    ~Done() { flag = false; }
-  } done{flushing_};
+  const Raised flushing(flushing_);
   forget_equal_nodes();
   recorded_since_flush_ = 0;
   run_pending(roots);
@@ -193,11 +196,7 @@ void Recorder::flush_for(const NodePtr& node) {
     fail(ErrorKind::state, "[eval] the value is pending in another thread; call eval() on it there first");
   if (capture)
     fail(ErrorKind::state, "[capture] a value was asked for while a step is being recorded; return it instead");
-  flushing_ = true;
-  struct Done {
-    bool& flag;
-    ~Done() { flag = false; }
-  } done{flushing_};
+  const Raised flushing(flushing_);
   forget_equal_nodes();
   run_pending({node});
 }

@@ -22,16 +22,6 @@ struct Scheduler {
     at.scalar.assign(ir.nodes.size(), -1);
   }
 
-  template <class Fn>
-  void for_inputs(const Group& g, Fn&& fn) const {
-    auto each = [&](int n) {
-      for (int in : ir.nodes[n].inputs) fn(n, in);
-    };
-    if (g.producer >= 0) each(g.producer);
-    for (int m : g.members) each(m);
-    for (int m : g.prologue) each(m);
-  }
-
   static bool live(const Group& g) { return g.producer >= 0 || !g.members.empty(); }
 
   int add_value(PlanValue v) {
@@ -75,7 +65,7 @@ struct Scheduler {
     std::vector<uint8_t> output(ir.nodes.size(), 0), read(ir.nodes.size(), 0);
     for (const Ir::Output& o : ir.outputs) output[home(o.node)] = 1;
     for (size_t g = 0; g < f.groups.size(); ++g)
-      for_inputs(f.groups[g], [&](int, int in) {
+      for_inputs(ir, f.groups[g], [&](int, int in) {
         const int base = f.access[in].base;
         if (f.group_of[base] != static_cast<int>(g)) read[base] = 1;
       });
@@ -105,7 +95,7 @@ struct Scheduler {
 
   void find_order() {
     for (size_t g = 0; g < f.groups.size(); ++g)
-      for_inputs(f.groups[g], [&](int, int in) {
+      for_inputs(ir, f.groups[g], [&](int, int in) {
         const int s = f.group_of[f.access[in].base];
         if (s >= 0 && s != static_cast<int>(g)) before[g].insert(s);
       });

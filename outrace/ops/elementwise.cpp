@@ -48,7 +48,7 @@ const std::deque<OpDef>& rows() {
     std::deque<OpDef> t;
     int ew = 0;
     auto add_row = [&](const char* name, decltype(OpDef::derivative) derivative, Autocast autocast) {
-      t.emplace_back(OpDef::Init{
+      t.emplace_back(OpFacts{
           .name = name, .kind = OpKind::elementwise, .derivative = derivative, .autocast = autocast, .ew = ew++});
     };
 #define UNARY(name, value, gx, types, autocast, low, high) add_row(#name, name##_derivative, Autocast::autocast);
@@ -115,7 +115,7 @@ Tensor cast_derivative(const DerivativeArgs& a, int) { return cast(a.g, a.inputs
 
 const OpDef& op_of(Ew op) { return rows()[static_cast<size_t>(op)]; }
 
-const OpDef kCast(OpDef::Init{.name = "cast", .kind = OpKind::elementwise, .derivative = cast_derivative});
+const OpDef kCast(OpFacts{.name = "cast", .kind = OpKind::elementwise, .derivative = cast_derivative});
 
 #define UNARY(name, ...) \
   Tensor name(At x) { return unary(Ew::name, x); }

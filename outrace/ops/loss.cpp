@@ -95,30 +95,30 @@ Tensor cross_entropy(At at, const Tensor& target, const CrossEntropyOptions& opt
                 CrossEntropyAttrs{options.reduction, options.ignore_index}, at.where);
 }
 
-const OpDef kSoftmax(OpDef::Init{.name = "softmax",
-                                 .kind = OpKind::producer,
-                                 .derivative = softmax_derivative,
-                                 .decompose = softmax_in_ops,
-                                 .autocast = Autocast::wide,
-                                 .flops = row_flops});
-const OpDef kLogSoftmax(OpDef::Init{.name = "log_softmax",
-                                    .kind = OpKind::producer,
-                                    .derivative = log_softmax_derivative,
-                                    .decompose = log_softmax_in_ops,
-                                    .autocast = Autocast::wide,
-                                    .flops = row_flops});
-const OpDef kCrossEntropy(OpDef::Init{.name = "cross_entropy",
+const OpDef kSoftmax(OpFacts{.name = "softmax",
+                             .kind = OpKind::producer,
+                             .derivative = softmax_derivative,
+                             .decompose = softmax_in_ops,
+                             .autocast = Autocast::wide,
+                             .flops = row_flops});
+const OpDef kLogSoftmax(OpFacts{.name = "log_softmax",
+                                .kind = OpKind::producer,
+                                .derivative = log_softmax_derivative,
+                                .decompose = log_softmax_in_ops,
+                                .autocast = Autocast::wide,
+                                .flops = row_flops});
+const OpDef kCrossEntropy(OpFacts{.name = "cross_entropy",
+                                  .kind = OpKind::producer,
+                                  .derivative = cross_entropy_derivative,
+                                  .decompose = cross_entropy_in_ops,
+                                  .autocast = Autocast::wide,
+                                  .flops = row_flops,
+                                  .may_throw = true});
+const OpDef kCrossEntropyGrad(OpFacts{.name = "cross_entropy_grad",
                                       .kind = OpKind::producer,
-                                      .derivative = cross_entropy_derivative,
-                                      .decompose = cross_entropy_in_ops,
+                                      .decompose = cross_entropy_grad_in_ops,
                                       .autocast = Autocast::wide,
                                       .flops = row_flops,
                                       .may_throw = true});
-const OpDef kCrossEntropyGrad(OpDef::Init{.name = "cross_entropy_grad",
-                                          .kind = OpKind::producer,
-                                          .decompose = cross_entropy_grad_in_ops,
-                                          .autocast = Autocast::wide,
-                                          .flops = row_flops,
-                                          .may_throw = true});
 
 }  // namespace outrace

@@ -87,10 +87,10 @@ Tensor linear(At x, const Tensor& weight, const Tensor& bias) {
   return bias.defined() ? add(At(product, x.where), bias) : product;
 }
 
-const OpDef kMatmul(OpDef::Init{.name = "matmul",
-                                .kind = OpKind::producer,
-                                .derivative = matmul_derivative,
-                                .autocast = Autocast::narrow,
-                                .flops = matmul_flops});
+const OpDef kMatmul(OpFacts{.name = "matmul",
+                            .kind = OpKind::producer,
+                            .derivative = matmul_derivative,
+                            .autocast = Autocast::narrow,
+                            .flops = matmul_flops});
 
 }  // namespace outrace

@@ -172,12 +172,12 @@ Tensor pad(At x, const Shape& shape, const SliceAttrs& where_to) {
   return record(kPad, {&x.tensor}, x.tensor.dtype(), shape, where_to, x.where);
 }
 
-const OpDef kReshape(OpDef::Init{.name = "reshape", .kind = OpKind::movement, .derivative = reshape_derivative});
-const OpDef kPermute(OpDef::Init{.name = "permute", .kind = OpKind::movement, .derivative = permute_derivative});
-const OpDef kExpand(OpDef::Init{.name = "expand", .kind = OpKind::movement, .derivative = expand_derivative});
-const OpDef kSlice(OpDef::Init{.name = "slice", .kind = OpKind::movement, .derivative = slice_derivative});
-const OpDef kPad(OpDef::Init{.name = "pad", .kind = OpKind::producer, .derivative = pad_derivative});
-const OpDef kTransfer(OpDef::Init{.name = "transfer", .kind = OpKind::transfer, .derivative = transfer_derivative});
+const OpDef kReshape(OpFacts{.name = "reshape", .kind = OpKind::movement, .derivative = reshape_derivative});
+const OpDef kPermute(OpFacts{.name = "permute", .kind = OpKind::movement, .derivative = permute_derivative});
+const OpDef kExpand(OpFacts{.name = "expand", .kind = OpKind::movement, .derivative = expand_derivative});
+const OpDef kSlice(OpFacts{.name = "slice", .kind = OpKind::movement, .derivative = slice_derivative});
+const OpDef kPad(OpFacts{.name = "pad", .kind = OpKind::producer, .derivative = pad_derivative});
+const OpDef kTransfer(OpFacts{.name = "transfer", .kind = OpKind::transfer, .derivative = transfer_derivative});
 
 // The members of Tensor that are ops.
 Tensor Tensor::slice(int64_t axis, int64_t start, int64_t stop, int64_t step) const {

@@ -10,16 +10,7 @@ std::vector<const OpDef*>& registry() {
 }
 }  // namespace
 
-OpDef::OpDef(const Init& init)
-    : name(init.name),
-      kind(init.kind),
-      derivative(init.derivative),
-      decompose(init.decompose),
-      autocast(init.autocast),
-      flops(init.flops),
-      may_throw(init.may_throw),
-      ew(init.ew),
-      id(static_cast<int>(registry().size())) {
+OpDef::OpDef(const OpFacts& facts) : OpFacts(facts), id(static_cast<int>(registry().size())) {
   registry().push_back(this);
 }
 

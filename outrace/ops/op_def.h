@@ -30,7 +30,8 @@ struct DerivativeArgs {
   const Attrs& attrs;
 };
 
-struct OpDef {
+// What is written down about an op.
+struct OpFacts {
   const char* name;
   OpKind kind;
   // Gradient of input `which`; null when the op has no derivative.
@@ -43,22 +44,13 @@ struct OpDef {
   double (*flops)(std::span<const Shape> inputs, const Shape& output, const Attrs& attrs) = nullptr;
   bool may_throw = false;  // checks values when it runs: goes before everything that is overwritten in place
   int ew = -1;             // Ew of an elementwise row
-  int id = -1;             // position in all_ops()
+};
 
-  OpDef(const char* name, OpKind kind) : OpDef(Init{.name = name, .kind = kind}) {}
-  struct Init {
-    const char* name;
-    OpKind kind;
-    Tensor (*derivative)(const DerivativeArgs& args, int which) = nullptr;
-    Tensor (*decompose)(std::span<const Tensor> inputs, const Attrs& attrs) = nullptr;
-    Autocast autocast = Autocast::follow;
-    double (*flops)(std::span<const Shape> inputs, const Shape& output, const Attrs& attrs) = nullptr;
-    bool may_throw = false;
-    int ew = -1;
-  };
-  OpDef(const Init& init);  // registers itself
+struct OpDef : OpFacts {
+  explicit OpDef(const OpFacts& facts);  // registers itself
   OpDef(const OpDef&) = delete;
   OpDef& operator=(const OpDef&) = delete;
+  const int id;  // position in all_ops()
 };
 
 // Every op of the program, in order of registration. Tests, docs/ops.md and kernels' coverage walk this list.

@@ -73,6 +73,6 @@ Tensor randint(int64_t low, int64_t high, const Shape& shape, CreateOptions o) {
   return random(Distribution::integer, static_cast<double>(low), static_cast<double>(high), shape, o);
 }
 
-const OpDef kRandom(OpDef::Init{.name = "random", .kind = OpKind::producer});
+const OpDef kRandom(OpFacts{.name = "random", .kind = OpKind::producer});
 
 }  // namespace outrace

@@ -101,20 +101,20 @@ Tensor sum_to(const Tensor& g, const Shape& shape) {
   return s.shape() == shape ? s : reshape(s, shape);
 }
 
-const OpDef kSum(OpDef::Init{.name = "sum",
-                             .kind = OpKind::producer,
-                             .derivative = sum_derivative,
-                             .autocast = Autocast::wide,
-                             .flops = reduce_flops});
-const OpDef kMean(OpDef::Init{.name = "mean",
-                              .kind = OpKind::producer,
-                              .derivative = mean_derivative,
-                              .autocast = Autocast::wide,
-                              .flops = reduce_flops});
-const OpDef kMax(OpDef::Init{.name = "max",
-                             .kind = OpKind::producer,
-                             .derivative = max_derivative,
-                             .autocast = Autocast::follow,
-                             .flops = reduce_flops});
+const OpDef kSum(OpFacts{.name = "sum",
+                         .kind = OpKind::producer,
+                         .derivative = sum_derivative,
+                         .autocast = Autocast::wide,
+                         .flops = reduce_flops});
+const OpDef kMean(OpFacts{.name = "mean",
+                          .kind = OpKind::producer,
+                          .derivative = mean_derivative,
+                          .autocast = Autocast::wide,
+                          .flops = reduce_flops});
+const OpDef kMax(OpFacts{.name = "max",
+                         .kind = OpKind::producer,
+                         .derivative = max_derivative,
+                         .autocast = Autocast::follow,
+                         .flops = reduce_flops});
 
 }  // namespace outrace

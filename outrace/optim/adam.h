@@ -1,6 +1,8 @@
 // Adam (Kingma and Ba, ICLR 2015) and AdamW (Loshchilov and Hutter, ICLR 2019), in PyTorch's form: eps outside the root
 // of the bias-corrected second moment.
 #pragma once
+#include <map>
+
 #include "outrace/optim/optimizer.h"
 
 namespace outrace::optim {
@@ -17,12 +19,20 @@ class Adam : public Optimizer {
  protected:
   Adam(std::vector<Tensor> parameters, const AdamOptions& options, bool decoupled);
   void set_numbers() override;
-  void update(Tensor& p, const Tensor& g, std::vector<Tensor>& state) override;
+  void update(Tensor& p, const Tensor& g, std::vector<Tensor>& state, int64_t missed) override;
 
  private:
   AdamOptions options_;
   bool decoupled_;
-  StepNumber one_minus_beta1_, beta2_, one_minus_beta2_, inverse_root_of_bias2_, eps_, step_size_, decay_;
+  // The bias correction counts a parameter's own updates, as PyTorch's does; parameters that missed the same number of
+  // steps share it.
+  struct Correction {
+    StepNumber inverse_root_of_bias2, step_size;
+  };
+  void set(Correction& c, int64_t updates);
+
+  StepNumber one_minus_beta1_, beta2_, one_minus_beta2_, eps_, decay_;
+  std::map<int64_t, Correction> corrections_;  // by steps missed
 };
 
 struct AdamWOptions {

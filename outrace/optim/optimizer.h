@@ -50,15 +50,21 @@ class Optimizer {
 
   // Called at each step and at each replay of a captured one; steps() is already the new count.
   virtual void set_numbers() = 0;
-  // Records the update of one parameter from its gradient. `state` holds what earlier calls put there.
-  virtual void update(Tensor& p, const Tensor& g, std::vector<Tensor>& state) = 0;
+  // Records the update of one parameter from its gradient. `state` holds what earlier calls put there; `missed` counts
+  // the steps in which the parameter had no gradient: it has been updated steps() - missed times, this one included.
+  virtual void update(Tensor& p, const Tensor& g, std::vector<Tensor>& state, int64_t missed) = 0;
 
   double lr_ = 0;
 
  private:
-  void advance();
-  std::vector<Tensor> parameters_;
-  std::vector<std::vector<Tensor>> state_;
+  struct Entry {
+    Tensor parameter;
+    std::vector<Tensor> state;
+    int64_t updates = 0;
+  };
+  void advance(const std::vector<size_t>& updated);
+  void step_back(const std::vector<size_t>& updated);
+  std::vector<Entry> entries_;
   int64_t steps_ = 0;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  // recordings hold it weakly
 };

@@ -15,7 +15,7 @@ void SGD::set_numbers() {
   decay_.set(options_.weight_decay);
 }
 
-void SGD::update(Tensor& p, const Tensor& gradient, std::vector<Tensor>& state) {
+void SGD::update(Tensor& p, const Tensor& gradient, std::vector<Tensor>& state, int64_t) {
   const Tensor g = options_.weight_decay != 0 ? gradient + p * decay_.like(p) : gradient;
   if (options_.momentum == 0) {
     p.assign(p - g * rate_.like(p));

@@ -15,7 +15,7 @@ class SGD : public Optimizer {
 
  protected:
   void set_numbers() override;
-  void update(Tensor& p, const Tensor& g, std::vector<Tensor>& state) override;
+  void update(Tensor& p, const Tensor& g, std::vector<Tensor>& state, int64_t missed) override;
 
  private:
   SGDOptions options_;

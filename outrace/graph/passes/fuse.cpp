@@ -152,16 +152,6 @@ struct Fuser {
            !is_dense(f.access[i], n.shape);
   }
 
-  template <class Fn>
-  void for_inputs(const Group& g, Fn&& fn) const {
-    auto each = [&](int n) {
-      for (int in : ir.nodes[n].inputs) fn(n, in);
-    };
-    if (g.producer >= 0) each(g.producer);
-    for (int m : g.members) each(m);
-    for (int m : g.prologue) each(m);
-  }
-
   // The group that computes what `node` reads; -1 for leaves.
   int source(int node) const {
     const int base = f.access[node].base;
@@ -176,7 +166,7 @@ struct Fuser {
       if (g == on) return true;
       if (seen[g]) continue;
       seen[g] = 1;
-      for_inputs(f.groups[g], [&](int, int in) {
+      for_inputs(ir, f.groups[g], [&](int, int in) {
         const int s = source(in);
         if (s >= 0 && s != g) stack.push_back(s);
       });
@@ -214,7 +204,7 @@ struct Fuser {
     const int home = f.group_of[producer];
     std::vector<uint8_t> seen(f.groups.size(), 0);
     bool cycle = false;
-    for_inputs(c, [&](int user, int in) {
+    for_inputs(ir, c, [&](int user, int in) {
       if (cycle || in == producer) {
         cycle = cycle || !(ir.nodes[user].shape == p.shape);
         return;

@@ -6,7 +6,7 @@
 
 namespace outrace {
 
-const OpDef kRelayout("relayout", OpKind::producer);
+const OpDef kRelayout(OpFacts{.name = "relayout", .kind = OpKind::producer});
 
 namespace {
 

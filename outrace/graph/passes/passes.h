@@ -24,6 +24,17 @@ struct Group {
   Layout layout = Layout::plain;
 };
 
+// Calls fn(node, input) for every edge into the group's nodes, those between them included.
+template <class Fn>
+void for_inputs(const Ir& ir, const Group& group, Fn&& fn) {
+  auto each = [&](int node) {
+    for (int in : ir.nodes[node].inputs) fn(node, in);
+  };
+  if (group.producer >= 0) each(group.producer);
+  for (int m : group.members) each(m);
+  for (int m : group.prologue) each(m);
+}
+
 // Where a node's elements lie: through strides in `base`, which has memory of its own.
 struct Access {
   int base = -1;
