@@ -20,8 +20,8 @@ namespace outrace::cpu {
 namespace {
 
 // Multiply-adds below which a second thread does not pay: about 5 us on one core. Entering the pool costs about 1 us
-// while its threads still spin (128^3: 42.8 us with one thread, 22.3 with two). Low enough that the small products of the
-// article's step (64 x 512 x 10) keep the pool awake between the large ones.
+// while its threads still spin (128^3: 42.8 us with one thread, 22.3 with two). Low enough that the small products of
+// the article's step (64 x 512 x 10) keep the pool awake between the large ones.
 constexpr int64_t kParallelWork = 1 << 18;
 
 template <class T>
