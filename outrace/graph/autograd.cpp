@@ -51,8 +51,6 @@ struct Gradients {
   std::vector<Tensor> of;  // by position in order
 };
 
-Tensor wrap(const NodePtr& n) { return Tensor(n); }
-
 Gradients differentiate(const Tensor& output, const Tensor& upstream, const std::unordered_set<const Node*>& stop,
                         std::source_location where) {
   Gradients g;
@@ -71,8 +69,8 @@ Gradients differentiate(const Tensor& output, const Tensor& upstream, const std:
     if (!g.of[i].defined() || is_grad_leaf(*n) || stop.contains(n) || n->op->kind == OpKind::leaf) continue;
     std::array<Tensor, 8> inputs;
     OUTRACE_ASSERT(n->inputs.size() <= inputs.size());
-    for (size_t k = 0; k < n->inputs.size(); ++k) inputs[k] = wrap(n->inputs[k]);
-    const Tensor value = wrap(NodePtr(n));
+    for (size_t k = 0; k < n->inputs.size(); ++k) inputs[k] = Tensor(n->inputs[k]);
+    const Tensor value{NodePtr(n)};
     const DerivativeArgs args{{inputs.data(), n->inputs.size()}, value, g.of[i], n->attrs};
     for (size_t k = 0; k < n->inputs.size(); ++k) {
       const int at = inputs_at[i][k];

@@ -103,18 +103,18 @@ std::vector<Tensor> CapturedStep::Recording::replay(std::span<const Tensor> args
     if (bindings.inputs.size() < graph->input_walk.size()) bindings.inputs.push_back(n->data());
   }
   for (const auto& advance : on_replay) advance();
-  for (const ScalarInput& s : scalars) bindings.scalars.push_back(s.source ? *s.source : s.fixed);
-  graph->executable->reserve();
-  for (size_t i = 0; i < graph->buffers.size(); ++i) {
-    const CompiledGraph::OutputBuffer& b = graph->buffers[i];
-    const Node* donor =
-        donor_input[i] >= 0 && inputs[donor_input[i]].slot ? inputs[donor_input[i]].slot->node.get() : nullptr;
-    bool take = donor && donor->refs == 1 && donor->buffer->refs == 1 && donor->byte_offset == 0;
-    for (const Tensor& a : args) take = take && a.node_ptr().get() != donor;
-    buffers.push_back(take ? donor->buffer : Buffer::allocate(b.device, b.bytes, b.layout));
-    bindings.outputs.push_back(buffers.back()->data);
-  }
   try {
+    for (const ScalarInput& s : scalars) bindings.scalars.push_back(s.source ? *s.source : s.fixed);
+    graph->executable->reserve();
+    for (size_t i = 0; i < graph->buffers.size(); ++i) {
+      const CompiledGraph::OutputBuffer& b = graph->buffers[i];
+      const Node* donor =
+          donor_input[i] >= 0 && inputs[donor_input[i]].slot ? inputs[donor_input[i]].slot->node.get() : nullptr;
+      bool take = donor && donor->refs == 1 && donor->buffer->refs == 1 && donor->byte_offset == 0;
+      for (const Tensor& a : args) take = take && a.node_ptr().get() != donor;
+      buffers.push_back(take ? donor->buffer : Buffer::allocate(b.device, b.bytes, b.layout));
+      bindings.outputs.push_back(buffers.back()->data);
+    }
     graph->executable->run(bindings);
   } catch (...) {
     for (const auto& undo : on_failure) undo();

@@ -15,11 +15,6 @@ BufferPtr& arena_of(Device device) {
 
 }  // namespace
 
-int64_t arena_bytes(Device device) {
-  const BufferPtr& arena = arena_of(device);
-  return arena ? arena->bytes : 0;
-}
-
 Executable::Executable(Plan plan) : plan_(std::move(plan)) {
   for (size_t first = 0; first < plan_.calls.size();) {
     const Call& call = plan_.calls[first];

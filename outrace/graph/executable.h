@@ -28,7 +28,4 @@ class Executable {
   std::vector<Segment> segments_;
 };
 
-// Bytes of the arena that all programs of a device share.
-int64_t arena_bytes(Device device);
-
 }  // namespace outrace

@@ -133,7 +133,7 @@ TileProgram copy_program(const Ir& ir, const Fused& fused, const Placement& plac
   }
   TileProgram p;
   p.space = space;
-  p.compute = n.dtype == DType::f64 ? DType::f64 : is_float(n.dtype) ? DType::f32 : DType::i64;
+  p.compute = compute_of(n.dtype);
   TileLoad l = load_of(ir, placement, access, n.dtype);
   if (l.kind == TileLoad::Kind::view) l.view.strides = access.strides;
   p.loads.push_back(l);

@@ -12,7 +12,6 @@ struct Walk {
   std::vector<Node*> nodes;     // inputs before users; leaves too
   std::vector<uint8_t> output;  // the value is stored: somebody outside this walk will read it
   std::vector<uint8_t> keep;    // an output that can still be differentiated: keeps its edges
-  int index_of(const Node* n) const { return n->index; }
 };
 
 // Marks nodes and leaves their position in Node::index. The roots are outputs, and so is every node with a handle or a

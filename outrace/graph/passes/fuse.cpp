@@ -19,11 +19,6 @@ bool reduces(const IrNode& n) { return n.op == &kSum || n.op == &kMean || n.op =
 // Narrow integers wrap when they are stored, registers do not: their results go through memory, fused or not.
 bool wraps(const IrNode& n) { return n.dtype == DType::i32 || n.dtype == DType::u8; }
 
-DType compute_of(DType t) {
-  if (t == DType::f64) return DType::f64;
-  return is_float(t) ? DType::f32 : DType::i64;
-}
-
 // Strides of a view reshaped to `shape`, when its elements lie so that one exists.
 std::optional<Strides> reshape_strides(const Shape& from, const Strides& strides, const Shape& shape) {
   Strides out{};
@@ -93,7 +88,6 @@ struct Fuser {
 
   void find_access() {
     f.access.resize(ir.nodes.size());
-    std::vector<uint8_t> must_copy(ir.nodes.size(), 0);
     for (size_t i = 0; i < ir.nodes.size(); ++i) {
       const IrNode& n = ir.nodes[i];
       std::optional<Access> a;
@@ -267,6 +261,11 @@ bool is_dense(const Access& access, const Shape& shape) {
   for (int i = 0; i < shape.rank(); ++i)
     if (shape[i] != 1 && access.strides[i] != dense[i]) return false;
   return true;
+}
+
+DType compute_of(DType t) {
+  if (t == DType::f64) return DType::f64;
+  return is_float(t) ? DType::f32 : DType::i64;
 }
 
 DType compute_type(const Ir& ir, const IrNode& n) {
