@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "outrace/backend/cpu/kernel_rows.h"
 #include "outrace/backend/cpu/matmul_tail.h"
 #include "outrace/core/aligned.h"
 #include "outrace/core/error.h"
@@ -166,5 +167,17 @@ std::unique_ptr<ResolvedCall> make_reference_matmul(const Call& call, const Plan
   if (call.dtype == DType::f64) return std::make_unique<GemmCallOf<double>>(call, plan, gemm_reference<double>);
   return std::make_unique<GemmCallOf<float>>(call, plan, gemm_reference<float>);
 }
+
+namespace {
+const KernelRow kRows[] = {
+    {&kMatmul, "onednn", onednn_matmul_why_not, make_onednn_matmul},
+    {&kMatmul, "own", own_matmul_why_not, make_own_matmul},
+    {&kMatmul, "widened", widened_matmul_why_not, make_widened_matmul},
+    {&kMatmul, "integer", integer_matmul_why_not, make_integer_matmul},
+    {&kMatmul, "reference", own_matmul_why_not, make_reference_matmul},
+};
+}  // namespace
+
+std::span<const KernelRow> matmul_kernels() { return kRows; }
 
 }  // namespace outrace::cpu
