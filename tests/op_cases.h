@@ -21,6 +21,9 @@ struct OpCase {
 
 std::vector<OpCase> op_cases();
 
+// The parts of the list that have a file of their own.
+void add_normalization_cases(std::vector<OpCase>& out);  // op_cases_nn.cpp
+
 // Values of case inputs: spread over the range, no two alike (maxima have no ties), the same at each call.
 std::vector<double> case_values(const OpCase& c, size_t input);
 

@@ -71,6 +71,15 @@ struct CrossEntropyAttrs {
   friend bool operator==(const CrossEntropyAttrs&, const CrossEntropyAttrs&) = default;
 };
 
+struct NormAttrs {
+  double eps = 1e-5;
+  bool centered = true;  // layer norm; else RMS norm
+  static constexpr auto fields() {
+    return std::make_tuple(std::pair{"eps", &NormAttrs::eps}, std::pair{"centered", &NormAttrs::centered});
+  }
+  friend bool operator==(const NormAttrs&, const NormAttrs&) = default;
+};
+
 enum class Distribution : uint8_t { uniform, normal, integer };
 
 // uniform: [a, b); normal: mean a, standard deviation b; integer: a <= i < b.
@@ -85,7 +94,7 @@ struct RandomAttrs {
 };
 
 using Attrs = std::variant<NoAttrs, ConstantAttrs, MatmulAttrs, ReduceAttrs, PermuteAttrs, SliceAttrs,
-                           CrossEntropyAttrs, RandomAttrs>;
+                           CrossEntropyAttrs, NormAttrs, RandomAttrs>;
 
 // Appends the attributes as 64-bit words: the alternative, then each field. Equal words mean equal attributes.
 void append_words(const Attrs& attrs, std::vector<uint64_t>& words);

@@ -63,6 +63,7 @@ extern const OpDef kCast;                                                    // 
 extern const OpDef kMatmul;                                                  // ops/matmul.cpp
 extern const OpDef kSum, kMean, kMax;                                        // ops/reduce.cpp
 extern const OpDef kSoftmax, kLogSoftmax, kCrossEntropy, kCrossEntropyGrad;  // ops/loss.cpp
+extern const OpDef kLayerNorm, kLayerNormGrad, kLayerNormWeightGrad;         // ops/normalization.cpp
 extern const OpDef kReshape, kPermute, kExpand, kSlice, kPad;                // ops/movement.cpp
 extern const OpDef kRandom;                                                  // ops/random.cpp
 extern const OpDef kTransfer;                                                // ops/movement.cpp

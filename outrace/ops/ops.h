@@ -7,5 +7,6 @@
 #include "outrace/ops/loss.h"
 #include "outrace/ops/matmul.h"
 #include "outrace/ops/movement.h"
+#include "outrace/ops/normalization.h"
 #include "outrace/ops/random.h"
 #include "outrace/ops/reduce.h"

@@ -3,11 +3,11 @@
 #include <atomic>
 #include <bit>
 
+#include "outrace/backend/cpu/cache.h"
 #include "outrace/backend/cpu/tile_code.h"
 #include "outrace/backend/cpu/tile_graph.h"
 #include "outrace/backend/cpu/tile_places.h"
 #include "outrace/backend/cpu/tile_super.h"
-#include "outrace/core/cpu_info.h"
 #include "outrace/core/error.h"
 
 namespace outrace::cpu {
@@ -15,7 +15,6 @@ namespace {
 
 // Shorter rows are copied into a slot, several to a tile; longer ones are read where they lie, a tile for each.
 constexpr int64_t kShortestCutRow = 512;
-constexpr int64_t kUnknownCache = int64_t{8} << 20;
 
 int64_t constant_bits(DType compute, double value) {
   if (compute == DType::f32) return std::bit_cast<int32_t>(static_cast<float>(value));
@@ -43,8 +42,7 @@ class TileCompiler {
     code_->compute = p_.compute;
     code_->compute_bytes = size_of(p_.compute);
     code_->numel = p_.space.numel();
-    const int64_t half_cache = cpu_info().l3_bytes > 0 ? cpu_info().l3_bytes / 2 : kUnknownCache;
-    code_->stream_bytes = options_.stream_bytes > 0 ? options_.stream_bytes : half_cache;
+    code_->stream_bytes = options_.stream_bytes > 0 ? options_.stream_bytes : most_in_caches();
     place_of_.assign(g_.registers, -1);
     splat_of_.assign(g_.registers, -1);
     stored_directly_.assign(p_.stores.size(), 0);
