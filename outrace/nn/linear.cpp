@@ -14,4 +14,6 @@ Linear::Linear(int64_t in, int64_t out, const LinearOptions& options) {
 
 Tensor Linear::forward(const Tensor& x) { return linear(x, weight, bias); }
 
+std::string Linear::arguments() const { return cat(weight.shape()[1], ", ", weight.shape()[0]); }
+
 }  // namespace outrace::nn

@@ -15,6 +15,7 @@ class Linear : public Module {
  public:
   Linear(int64_t in, int64_t out, const LinearOptions& options = {});
   Tensor forward(const Tensor& x) override;
+  std::string arguments() const override;
   Tensor weight, bias;
 };
 

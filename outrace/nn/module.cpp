@@ -1,18 +1,59 @@
 #include "outrace/nn/module.h"
 
+#include <cxxabi.h>
+
 #include <algorithm>
+#include <cstdlib>
 #include <map>
+#include <typeinfo>
 
 #include "outrace/graph/recorder.h"
-#include "outrace/graph/scope.h"
 #include "outrace/ops/ops.h"
 
 namespace outrace::nn {
 
-Tensor Module::operator()(const Tensor& x, std::source_location where) {
-  ModuleScope scope(path_, where);
+Tensor Module::forward(const Tensor&) {
+  fail(ErrorKind::value, "[", type(), "] this module is not called with one tensor");
+}
+
+void Module::note_training() const {
   if (CaptureLog* log = Recorder::current().capture) log->training.emplace_back(training_, *training_);
-  return forward(x);
+}
+
+Tensor Module::operator()(const Tensor& x, std::source_location where) {
+  return scoped(where, [&] {
+    if (!pre_hooks_ && !hooks_) return forward(x);
+    Tensor in = x;
+    // Copies: a hook may remove itself.
+    const auto before = pre_hooks_ ? *pre_hooks_ : std::vector<std::pair<int64_t, ForwardPreHook>>();
+    for (const auto& [id, hook] : before)
+      if (Tensor other = hook(*this, in); other.defined()) in = other;
+    Tensor y = forward(in);
+    const auto after = hooks_ ? *hooks_ : std::vector<std::pair<int64_t, ForwardHook>>();
+    for (const auto& [id, hook] : after)
+      if (Tensor other = hook(*this, in, y); other.defined()) y = other;
+    return y;
+  });
+}
+
+template <class Hook>
+HookHandle Module::add_hook(Hooks<Hook>& hooks, Hook hook) {
+  if (!hooks) hooks = std::make_shared<std::vector<std::pair<int64_t, Hook>>>();
+  const int64_t id = hooks->empty() ? 0 : hooks->back().first + 1;
+  hooks->emplace_back(id, std::move(hook));
+  return HookHandle([id, list = std::weak_ptr(hooks)] {
+    if (const auto held = list.lock()) std::erase_if(*held, [id](const auto& entry) { return entry.first == id; });
+  });
+}
+HookHandle Module::register_forward_pre_hook(ForwardPreHook hook) { return add_hook(pre_hooks_, std::move(hook)); }
+HookHandle Module::register_forward_hook(ForwardHook hook) { return add_hook(hooks_, std::move(hook)); }
+
+std::string Module::type() const {
+  int status = 0;
+  const std::unique_ptr<char, decltype(&std::free)> name(
+      abi::__cxa_demangle(typeid(*this).name(), nullptr, nullptr, &status), &std::free);
+  const std::string whole = name ? name.get() : typeid(*this).name();
+  return whole.substr(whole.rfind(':') == std::string::npos ? 0 : whole.rfind(':') + 1);
 }
 
 Tensor Module::register_parameter(std::string name, Tensor value) {
@@ -38,15 +79,17 @@ void Module::set_path(const std::string& path) {
   for (auto& [name, child] : children_) child->set_path(path + "." + name);
 }
 
-void Module::collect(const std::string& prefix, bool trainable_only, NamedTensors& out) const {
+void Module::collect(const std::string& prefix, const std::function<bool(const Entry&)>& wanted,
+                     NamedTensors& out) const {
   for (const Entry& e : entries_)
-    if (e.trainable || !trainable_only) out.emplace_back(prefix + e.name, e.tensor);
-  for (const auto& [name, child] : children_) child->collect(prefix + name + ".", trainable_only, out);
+    if (wanted(e)) out.emplace_back(prefix + e.name, e.tensor);
+  for (const auto& [name, child] : children_) child->collect(prefix + name + ".", wanted, out);
 }
 
 NamedTensors Module::named_parameters() const {
   NamedTensors all, once;
-  collect("", true, all);
+  collect(
+      "", [](const Entry& e) { return e.trainable; }, all);
   for (auto& entry : all) {
     const bool seen =
         std::any_of(once.begin(), once.end(), [&](const auto& o) { return &o.second.slot() == &entry.second.slot(); });
@@ -61,36 +104,64 @@ std::vector<Tensor> Module::parameters() const {
   return out;
 }
 
-NamedTensors Module::state_dict() const {
+NamedTensors Module::named_buffers() const {
   NamedTensors all;
-  collect("", false, all);
+  collect(
+      "", [](const Entry& e) { return !e.trainable; }, all);
   return all;
 }
 
-void Module::load_state_dict(const NamedTensors& state) {
+NamedTensors Module::state_dict() const {
+  NamedTensors all;
+  collect(
+      "", [](const Entry&) { return true; }, all);
+  return all;
+}
+
+LoadResult Module::load_state_dict(const NamedTensors& state, const LoadOptions& options) {
   const NamedTensors mine = state_dict();
   std::map<std::string, const Tensor*> given;
   for (const auto& [name, tensor] : state) given[name] = &tensor;
-  std::string missing, unexpected, shapes;
+  LoadResult result;
+  std::string shapes;
   for (const auto& [name, tensor] : mine) {
     auto it = given.find(name);
     if (it == given.end())
-      missing += " " + name;
+      result.missing.push_back(name);
     else if (!(it->second->shape() == tensor.shape()))
       shapes += cat(" ", name, " (", it->second->shape(), " given, ", tensor.shape(), " needed)");
   }
   for (const auto& [name, tensor] : given)
     if (std::none_of(mine.begin(), mine.end(), [&](const auto& m) { return m.first == name; }))
-      unexpected += " " + name;
+      result.unexpected.push_back(name);
+  const auto listed = [&](const char* what, const std::vector<std::string>& names) {
+    std::string text = names.empty() || !options.strict ? "" : what;
+    if (options.strict)
+      for (const std::string& name : names) text += " " + name;
+    return text;
+  };
+  const std::string missing = listed(" missing:", result.missing),
+                    unexpected = listed(" unexpected:", result.unexpected);
   if (!missing.empty() || !unexpected.empty() || !shapes.empty())
-    fail(ErrorKind::value, "[load_state_dict] names do not fit;", missing.empty() ? "" : " missing:", missing,
-         unexpected.empty() ? "" : " unexpected:", unexpected, shapes.empty() ? "" : " wrong shape:", shapes);
+    fail(ErrorKind::value, "[load_state_dict] names do not fit;", missing, unexpected,
+         shapes.empty() ? "" : " wrong shape:", shapes);
   NoGrad off;
   for (auto [name, tensor] : mine) {
-    const Tensor value = given[name]->to(tensor.dtype()).to(tensor.device());
+    const auto it = given.find(name);
+    if (it == given.end()) continue;
+    const Tensor value = it->second->to(tensor.dtype()).to(tensor.device());
     value.eval();
     tensor.assign(value);
   }
+  return result;
+}
+
+std::vector<std::pair<std::string, Module*>> Module::named_modules() {
+  std::vector<std::pair<std::string, Module*>> out{{"", this}};
+  for (auto& [name, child] : children_)
+    for (auto& [path, module] : child->named_modules())
+      out.emplace_back(path.empty() ? name : name + "." + path, module);
+  return out;
 }
 
 void Module::train(bool on) {
@@ -124,6 +195,11 @@ Module& Module::to(DType dtype) {
     moved.eval();
     t.replace_everywhere(moved);
   });
+  return *this;
+}
+
+Module& Module::requires_grad_(bool on) {
+  for (Tensor& t : parameters()) t.requires_grad_(on);
   return *this;
 }
 

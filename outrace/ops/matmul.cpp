@@ -87,6 +87,24 @@ Tensor linear(At x, const Tensor& weight, const Tensor& bias) {
   return bias.defined() ? add(At(product, x.where), bias) : product;
 }
 
+Tensor bilinear(At at1, At at2, const Tensor& weight, const Tensor& bias) {
+  const Tensor &x1 = at1.tensor, &x2 = at2.tensor;
+  const bool fits = x1.rank() > 0 && x2.rank() == x1.rank() && weight.rank() == 3 &&
+                    x1.shape().without(x1.rank() - 1) == x2.shape().without(x2.rank() - 1) &&
+                    x1.shape().back() == weight.shape()[1] && x2.shape().back() == weight.shape()[2];
+  if (!fits)
+    fail(ErrorKind::shape, "[bilinear] needs [..., in1], [..., in2] and a weight [out, in1, in2]; got ", x1.shape(),
+         ", ", x2.shape(), " and ", weight.shape(), call_site(at1.where));
+  const int64_t out = weight.shape()[0], in1 = weight.shape()[1], in2 = weight.shape()[2];
+  const int64_t rows = x1.shape().without(x1.rank() - 1).numel();
+  // One product gives x1 W_k for all k; each is multiplied with x2 and summed.
+  const Tensor flat = reshape(at1, Shape{rows, in1});
+  const Tensor by_out = matmul(flat, reshape(permute(weight, std::array<int64_t, 3>{1, 0, 2}), Shape{in1, out * in2}));
+  const Tensor products = reshape(by_out, Shape{rows, out, in2}) * reshape(at2, Shape{rows, 1, in2});
+  const Tensor y = reshape(sum(products, {{-1}}), x1.shape().with(x1.rank() - 1, out));
+  return bias.defined() ? y + bias : y;
+}
+
 const OpDef kMatmul(OpFacts{.name = "matmul",
                             .kind = OpKind::producer,
                             .derivative = matmul_derivative,

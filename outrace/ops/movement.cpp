@@ -73,14 +73,19 @@ Tensor reshape(At x, std::initializer_list<int64_t> dims) {
   return reshape(x, Shape(std::span<const int64_t>(sizes)));
 }
 
-Tensor flatten(At x, int64_t first_axis) {
+Tensor flatten(At x, int64_t first_axis, int64_t last_axis) {
   const Shape& s = x.tensor.shape();
   if (s.rank() == 0) return reshape(x, Shape{1});
   const int first = normalize_axis(first_axis, s.rank(), "flatten");
+  const int last = normalize_axis(last_axis, s.rank(), "flatten");
+  if (first > last)
+    fail(ErrorKind::value, "[flatten] the first axis lies behind the last; got ", first, " and ", last,
+         call_site(x.where));
   std::vector<int64_t> dims(s.begin(), s.begin() + first);
-  int64_t rest = 1;
-  for (int i = first; i < s.rank(); ++i) rest *= s[i];
-  dims.push_back(rest);
+  int64_t joined = 1;
+  for (int i = first; i <= last; ++i) joined *= s[i];
+  dims.push_back(joined);
+  dims.insert(dims.end(), s.begin() + last + 1, s.end());
   return reshape(x, Shape(std::span<const int64_t>(dims)));
 }
 

@@ -8,7 +8,8 @@ namespace outrace {
 // The same elements in row-major order under another shape; one size may be -1 (what is left).
 Tensor reshape(At x, const Shape& shape);
 Tensor reshape(At x, std::initializer_list<int64_t> dims);
-Tensor flatten(At x, int64_t first_axis = 0);  // joins first_axis and all that follow
+// Joins the axes from first_axis to last_axis.
+Tensor flatten(At x, int64_t first_axis = 0, int64_t last_axis = -1);
 // Axis i of the result is axis axes[i] of x.
 Tensor permute(At x, std::span<const int64_t> axes);
 Tensor transpose(At x, int64_t a, int64_t b);

@@ -4,6 +4,8 @@
 
 #include "outrace/core/random.h"
 #include "outrace/graph/recorder.h"
+#include "outrace/graph/scope.h"
+#include "outrace/ops/elementwise.h"
 
 namespace outrace {
 namespace {
@@ -71,6 +73,16 @@ Tensor randint(int64_t low, int64_t high, const Shape& shape, CreateOptions o) {
       fail(ErrorKind::value,
            "[randint] bounds beyond 2^53 must be multiples of a power of two that a double holds; got ", v);
   return random(Distribution::integer, static_cast<double>(low), static_cast<double>(high), shape, o);
+}
+
+Tensor dropout(At at, double p, bool training) {
+  const Tensor& x = at.tensor;
+  if (!(p >= 0 && p <= 1)) fail(ErrorKind::value, "[dropout] p must be from 0 to 1; got ", p, call_site(at.where));
+  if (!is_float(x.dtype()))
+    fail(ErrorKind::dtype, "[dropout] needs floating point; got ", name_of(x.dtype()), call_site(at.where));
+  if (!training || p == 0) return x;
+  const Tensor kept = rand(x.shape(), {DType::f32, x.device()}) >= p;
+  return select(kept, mul(at, p == 1 ? 0 : 1 / (1 - p)), 0.0);
 }
 
 const OpDef kRandom(OpFacts{.name = "random", .kind = OpKind::producer});

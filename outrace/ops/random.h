@@ -15,4 +15,9 @@ Tensor normal(const Shape& shape, double mean, double deviation, CreateOptions o
 Tensor randint(int64_t low, int64_t high, const Shape& shape,
                CreateOptions options = {.dtype = DType::i64});  // low <= i < high
 
+// In training each element is 0 with probability p and else x / (1 - p) (Srivastava et al., JMLR 2014); otherwise x.
+// Draws anew at each call and at each replay of a captured step; the derivative uses the same choice. Throws
+// Error(value) unless 0 <= p <= 1.
+Tensor dropout(At x, double p = 0.5, bool training = true);
+
 }  // namespace outrace
