@@ -6,6 +6,7 @@
 #include <optional>
 #include <span>
 
+#include "app/bench_ops.h"
 #include "app/command.h"
 #include "app/network.h"
 #include "app/signals.h"
@@ -41,6 +42,7 @@ constexpr int64_t kProfiledSteps = 50;
 constexpr size_t kLabelColumns = 30;
 
 struct BenchOptions {
+  OpsOptions ops;
   std::string workload, dtype = "f32";
   std::string loop_name = "captured";
   uint64_t seed = 1;
@@ -57,7 +59,7 @@ Loop find_loop(const std::string& name) {
 std::string workload_lines() {
   std::string lines;
   for (const Workload& w : kWorkloads) lines += fmt::format("  {:<6} {}\n", w.name, w.what);
-  return lines;
+  return lines + "  ops    single ops on large arrays, beside the memory's and the cores' speed\n";
 }
 
 const Workload& find_workload(const std::string& name) {
@@ -242,13 +244,18 @@ int bench(const Common& common, const BenchOptions& options) {
 void add_bench(CLI::App& app, Command& command) {
   static BenchOptions options;
   CLI::App* sub = app.add_subcommand("bench", "The time of one workload, to compare with others");
-  sub->add_option("workload", options.workload, "seed or tiny")->type_name("WORKLOAD");
+  sub->add_option("workload", options.workload, "seed, tiny or ops")->type_name("WORKLOAD");
   sub->add_option("--dtype", options.dtype, "Element type: f32, f64")->type_name("NAME")->capture_default_str();
   sub->add_option("--loop", options.loop_name, "captured, plain or item, see below")
       ->type_name("LOOP")
       ->capture_default_str();
   sub->add_option("--seed", options.seed, "Of weights and data")->type_name("N")->capture_default_str();
   sub->add_flag("--profile", options.profile, "Also a table of the step's calls and their speed");
+  sub->add_option("--size", options.ops.size, "Of ops: arrays are [N, N]")
+      ->check(CLI::Range(1, 32768).description(""))
+      ->type_name("N")
+      ->capture_default_str();
+  sub->add_option("--filter", options.ops.filter, "Of ops: those whose name contains it")->type_name("TEXT");
   sub->footer("Workloads:\n" + workload_lines() +
               "\nLoops:\n"
               "  captured  the step recorded once by capture() and replayed\n"
@@ -260,9 +267,16 @@ void add_bench(CLI::App& app, Command& command) {
               "Examples:\n"
               "  outrace bench seed\n"
               "  outrace bench seed --loop plain --profile\n"
+              "  outrace bench ops --filter softmax\n"
               "  outrace bench tiny --isa avx2 --threads 1 --json");
   add_common(*sub, command.common);
-  sub->callback([&command] { command.run = [&command] { return bench(command.common, options); }; });
+  sub->callback([&command] {
+    command.run = [&command] {
+      if (options.workload != "ops") return bench(command.common, options);
+      options.ops.seed = options.seed;
+      return bench_ops(command.common, options.ops);
+    };
+  });
 }
 
 }  // namespace outrace::app

@@ -5,6 +5,7 @@
 #include <array>
 #include <limits>
 
+#include "outrace/backend/cpu/cache.h"
 #include "outrace/backend/cpu/convert.h"
 #include "outrace/backend/cpu/rows_kernels.h"
 #include "outrace/core/aligned.h"
@@ -43,6 +44,14 @@ float* widened_rows(int64_t count) {
   return memory.get();
 }
 
+// A row of exponentials that wait for their sum; it stays in L2.
+constexpr int64_t kScratchElements = 32 * 1024;
+template <class T>
+T* scratch_row() {
+  thread_local const AlignedArray<T> memory = aligned_array<T>(kScratchElements);
+  return memory.get();
+}
+
 const char* at(DType dtype, const void* p, int64_t i) { return static_cast<const char*>(p) + i * size_of(dtype); }
 char* at(DType dtype, void* p, int64_t i) { return static_cast<char*>(p) + i * size_of(dtype); }
 
@@ -67,15 +76,20 @@ void for_rows(DType dtype, const void* x, void* y, int64_t rows, int64_t columns
 }
 
 template <class T>
-void map_rows(void (*kernel)(const T*, T*, int64_t, int64_t), DType dtype, const void* x, void* y, int64_t rows,
+void map_rows(void (*kernel)(const T*, T*, int64_t, int64_t, T*), DType dtype, const void* x, void* y, int64_t rows,
               int64_t columns) {
   if (rows == 0 || columns == 0) return;
   const int64_t each = rows_per_task(rows, columns), group = rows_per_group(columns);
+  const bool stream =
+      is_wide(dtype) && x != y && columns <= kScratchElements && rows * columns * size_of(dtype) > most_in_caches();
   parallel_for(ceil_div(rows, each), [&](int64_t task) {
+    T* scratch = nullptr;
+    if (stream) scratch = scratch_row<T>();
     const int64_t last = std::min((task + 1) * each, rows);
     for (int64_t r = task * each; r < last; r += group)
       for_rows<T>(dtype, at(dtype, x, r * columns), at(dtype, y, r * columns), std::min(group, last - r), columns,
-                  [&](const T* in, T* out, int64_t count) { kernel(in, out, count, columns); });
+                  [&](const T* in, T* out, int64_t count) { kernel(in, out, count, columns, scratch); });
+    if (stream) row_kernels<T>().fence();
   });
 }
 

@@ -9,6 +9,7 @@
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "outrace/backend/cpu/rows_simd.cpp"
+#include "hwy/cache_control.h"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
 #include "outrace/backend/cpu/simd_value.h"
@@ -169,9 +170,10 @@ HWY_INLINE Simd<T> max_of_row(const T* x, int64_t columns) {
   return max_across(raw_max(raw_max(m[0], m[1]), raw_max(m[2], m[3])));
 }
 
-// Sum of the exponentials of at most kSumBlock numbers; y gets them if kStore.
+// Sum of the exponentials of at most kSumBlock numbers; y gets them if kStore. Asks for the row behind this one,
+// `ahead` numbers further on: arithmetic is long enough to hide what memory takes.
 template <bool kStore, class T>
-HWY_INLINE Simd<T> exp_block(const T* x, int64_t count, Simd<T> max, T* y) {
+HWY_INLINE Simd<T> exp_block(const T* x, int64_t count, Simd<T> max, T* y, int64_t ahead) {
   constexpr int64_t kLanes = Simd<T>::kLanes;
   if (count < kLanes) {
     const Simd<T> e = exp_to_one(load_short(x, count, false) - max);
@@ -185,7 +187,10 @@ HWY_INLINE Simd<T> exp_block(const T* x, int64_t count, Simd<T> max, T* y) {
   int64_t i = 0;
   for (; i + 4 * kLanes <= count; i += 4 * kLanes) {
     Simd<T> e[4];
-    for (int k = 0; k < 4; ++k) e[k] = Simd<T>::load(x + i + k * kLanes) - max;
+    for (int k = 0; k < 4; ++k) {
+      e[k] = Simd<T>::load(x + i + k * kLanes) - max;
+      hwy::Prefetch(x + i + k * kLanes + ahead);
+    }
     exp_to_one(e);
     for (int k = 0; k < 4; ++k) {
       if (kStore) e[k].store(y + i + k * kLanes);
@@ -208,10 +213,10 @@ HWY_INLINE Simd<T> exp_block(const T* x, int64_t count, Simd<T> max, T* y) {
 template <bool kStore, class T>
 HWY_INLINE RowSum<T> exp_long_row(const T* x, int64_t columns, T* y) {
   const Simd<T> max = max_of_row(x, columns);
-  if (columns <= kSumBlock) return {max, exp_block<kStore>(x, columns, max, y)};
+  if (columns <= kSumBlock) return {max, exp_block<kStore>(x, columns, max, y, columns)};
   double sum = 0;
   for (int64_t i = 0; i < columns; i += kSumBlock)
-    sum += first_lane(exp_block<kStore>(x + i, std::min(kSumBlock, columns - i), max, y + i));
+    sum += first_lane(exp_block<kStore>(x + i, std::min(kSumBlock, columns - i), max, y + i, columns));
   return {max, Simd<T>(sum)};
 }
 
@@ -226,6 +231,20 @@ HWY_INLINE void map_row(const T* x, T* y, int64_t columns, const Fn& fn) {
     for (int k = 0; k < 4; ++k) fn(Simd<T>::load(x + i + k * kLanes)).store(y + i + k * kLanes);
   for (; i + kLanes <= columns; i += kLanes) fn(Simd<T>::load(x + i)).store(y + i);
   if (i < columns) fn(end).store(y + columns - kLanes);
+}
+
+// The same past the caches, where y is aligned.
+template <class T, class Fn>
+HWY_INLINE void stream_row(const T* x, T* y, int64_t columns, const Fn& fn) {
+  constexpr int64_t kLanes = Simd<T>::kLanes;
+  const typename Simd<T>::Tag d;
+  int64_t i = 0;
+  for (; i + kLanes <= columns; i += kLanes) hn::Stream(fn(Simd<T>::load(x + i)).v, d, y + i);
+  if (i < columns) fn(Simd<T>::load_first(x + i, columns - i)).store_first(y + i, columns - i);
+}
+template <class T>
+HWY_INLINE bool can_stream(const T* y) {
+  return reinterpret_cast<uintptr_t>(y) % (static_cast<uintptr_t>(Simd<T>::kLanes) * sizeof(T)) == 0;
 }
 
 template <class T>
@@ -260,9 +279,11 @@ void sums_of_rows(const T* x, const int64_t* classes, int64_t rows, int64_t colu
   }
 }
 
-// y[r] = scales[r] * (softmax(x[r]) - onehot(classes[r])); without classes and scales y[r] = softmax(x[r]).
+// y[r] = scales[r] * (softmax(x[r]) - onehot(classes[r])); without classes and scales y[r] = softmax(x[r]). `scratch`,
+// a row, if results go past the caches: the exponentials wait there for their sum.
 template <int kVectors, class T>
-void softmax_of_rows(const T* x, const int64_t* classes, const T* scales, T* y, int64_t rows, int64_t columns) {
+void softmax_of_rows(const T* x, const int64_t* classes, const T* scales, T* y, int64_t rows, int64_t columns,
+                     T* scratch) {
   for (int64_t r = 0; r < rows; ++r, x += columns, y += columns) {
     if (classes != nullptr && classes[r] < 0) {
       std::memset(y, 0, static_cast<size_t>(columns) * sizeof(T));
@@ -270,8 +291,11 @@ void softmax_of_rows(const T* x, const int64_t* classes, const T* scales, T* y, 
     }
     const Simd<T> scale = scales == nullptr ? Simd<T>(1.0) : Simd<T>::splat(scales + r);
     if constexpr (kVectors == 0) {
-      const Simd<T> factor = scale / exp_long_row<true>(x, columns, y).sum;
-      map_row(y, y, columns, [&](Simd<T> e) HWY_ATTR { return e * factor; });
+      const bool stream = scratch != nullptr && can_stream(y);
+      T* exponentials = stream ? scratch : y;
+      const Simd<T> factor = scale / exp_long_row<true>(x, columns, exponentials).sum;
+      const auto scaled = [&](Simd<T> e) HWY_ATTR { return e * factor; };
+      stream ? stream_row(exponentials, y, columns, scaled) : map_row(y, y, columns, scaled);
     } else {
       const bool spill = may_spill<T>(r, rows, columns);
       Simd<T> v[kVectors];
@@ -290,7 +314,7 @@ template <class T>
 constexpr SumsOfRows<T> kSumsOfRows[] = {&sums_of_rows<0, T>, &sums_of_rows<1, T>, &sums_of_rows<2, T>,
                                          &sums_of_rows<3, T>, &sums_of_rows<4, T>};
 template <class T>
-using SoftmaxOfRows = void (*)(const T*, const int64_t*, const T*, T*, int64_t, int64_t);
+using SoftmaxOfRows = void (*)(const T*, const int64_t*, const T*, T*, int64_t, int64_t, T*);
 template <class T>
 constexpr SoftmaxOfRows<T> kSoftmaxOfRows[] = {&softmax_of_rows<0, T>, &softmax_of_rows<1, T>, &softmax_of_rows<2, T>,
                                                &softmax_of_rows<3, T>, &softmax_of_rows<4, T>};
@@ -303,19 +327,22 @@ int64_t by_length(int64_t columns) {
 // ---- the kernels ----
 
 template <class T>
-void softmax(const T* x, T* y, int64_t rows, int64_t columns) {
-  kSoftmaxOfRows<T>[by_length<T>(columns)](x, nullptr, nullptr, y, rows, columns);
+void softmax(const T* x, T* y, int64_t rows, int64_t columns, T* scratch) {
+  kSoftmaxOfRows<T>[by_length<T>(columns)](x, nullptr, nullptr, y, rows, columns, scratch);
 }
 
 template <class T>
-void log_softmax(const T* x, T* y, int64_t rows, int64_t columns) {
+void log_softmax(const T* x, T* y, int64_t rows, int64_t columns, T* scratch) {
   T max[kRowGroup], log_sum[kRowGroup];
   kSumsOfRows<T>[by_length<T>(columns)](x, nullptr, rows, columns, max, log_sum);
   log_all(log_sum, rows);
   for (int64_t r = 0; r < rows; ++r) {
     // Two subtractions: max + log_sum, rounded, would lose log_sum where the numbers are huge.
     const Simd<T> m = Simd<T>::splat(max + r), l = Simd<T>::splat(log_sum + r);
-    map_row(x + r * columns, y + r * columns, columns, [&](Simd<T> v) HWY_ATTR { return v - m - l; });
+    const auto shifted = [&](Simd<T> v) HWY_ATTR { return v - m - l; };
+    const T* from = x + r * columns;
+    T* to = y + r * columns;
+    scratch != nullptr&& can_stream(to) ? stream_row(from, to, columns, shifted) : map_row(from, to, columns, shifted);
   }
 }
 
@@ -330,11 +357,13 @@ void cross_entropy(const T* x, const int64_t* classes, T* losses, int64_t rows, 
 
 template <class T>
 void cross_entropy_grad(const T* x, const int64_t* classes, const T* scales, T* y, int64_t rows, int64_t columns) {
-  kSoftmaxOfRows<T>[by_length<T>(columns)](x, classes, scales, y, rows, columns);
+  kSoftmaxOfRows<T>[by_length<T>(columns)](x, classes, scales, y, rows, columns, nullptr);
 }
 
+void fence() { hwy::FlushStream(); }
+
 template <class T>
-constexpr cpu::RowKernels<T> kRows = {&softmax<T>, &log_softmax<T>, &cross_entropy<T>, &cross_entropy_grad<T>};
+constexpr cpu::RowKernels<T> kRows = {&softmax<T>, &log_softmax<T>, &cross_entropy<T>, &cross_entropy_grad<T>, &fence};
 
 }  // namespace
 }  // namespace outrace::HWY_NAMESPACE

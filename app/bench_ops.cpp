@@ -1,0 +1,218 @@
+#include "app/bench_ops.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "app/signals.h"
+#include "app/table.h"
+#include "app/terminal.h"
+#include "app/timing.h"
+#include "outrace/backend/cpu/peak.h"
+#include "outrace/core/cpu_info.h"
+#include "outrace/core/thread.h"
+#include "outrace/core/version.h"
+#include "outrace/outrace.h"
+
+namespace outrace::app {
+namespace {
+
+constexpr int kFewestSamples = 5, kMostSamples = 40;
+constexpr double kMeasuredMs = 400;  // an op
+constexpr int64_t kAdamParameters = 100'000'000;
+
+// What an op works on; each array is made when it is first asked for.
+class Arrays {
+ public:
+  explicit Arrays(int64_t size) : size(size) {}
+  const Tensor& x() { return make(x_, {size, size}); }
+  const Tensor& z() { return make(z_, {size, size}); }
+  const Tensor& row() { return make(row_, {size}); }
+  const int64_t size;
+
+ private:
+  static const Tensor& make(Tensor& t, const Shape& shape) {
+    if (!t.defined()) t = randn(shape).eval();
+    return t;
+  }
+  Tensor x_, z_, row_;
+};
+
+struct OpBench {
+  const char* name;
+  double arrays;  // [size, size] arrays of f32 that are read or written at least; 0: arithmetic decides
+  // Prepares what is not measured; the result is one run.
+  std::function<std::function<void()>(Arrays&)> prepare;
+  double flops_a_size_cubed = 0;
+  double bytes = 0;  // besides those arrays
+};
+
+std::function<void()> each(std::function<Tensor()> fn) {
+  return [fn = std::move(fn)] { fn().eval(); };
+}
+
+template <class Fn>
+OpBench unary(const char* name, double arrays, Fn fn) {
+  return {name, arrays, [fn](Arrays& a) {
+            const Tensor x = a.x();
+            return each([x, fn] { return fn(x); });
+          }};
+}
+
+template <class Fn>
+OpBench binary(const char* name, double arrays, Fn fn) {
+  return {name, arrays, [fn](Arrays& a) {
+            const Tensor x = a.x(), z = a.z();
+            return each([x, z, fn] { return fn(x, z); });
+          }};
+}
+
+// Adam alone, on a gradient that lies in memory.
+std::function<void()> adam(Arrays&) {
+  struct State {
+    Tensor p = zeros({kAdamParameters}).requires_grad_(), g = full({kAdamParameters}, 1e-3).eval();
+    optim::Adam optimizer{{p}};
+  };
+  return [s = std::make_shared<State>()] {
+    s->optimizer.zero_grad();
+    sum(s->p * s->g).backward();
+    s->optimizer.step();
+  };
+}
+
+std::vector<OpBench> benches() {
+  return {
+      unary("copy", 2, [](const Tensor& x) { return x + 0.0; }),
+      binary("add", 3, [](const Tensor& x, const Tensor& z) { return x + z; }),
+      binary("chain of 4", 3, [](const Tensor& x, const Tensor& z) { return relu(x * z + x) * 0.5; }),
+      unary("exp", 2, [](const Tensor& x) { return exp(x); }),
+      unary("tanh", 2, [](const Tensor& x) { return tanh(x); }),
+      unary("sigmoid", 2, [](const Tensor& x) { return sigmoid(x); }),
+      unary("sum", 1, [](const Tensor& x) { return sum(x); }),
+      unary("sum of rows", 1, [](const Tensor& x) { return sum(x, {{1}}); }),
+      unary("sum of columns", 1, [](const Tensor& x) { return sum(x, {{0}}); }),
+      unary("max of rows", 1, [](const Tensor& x) { return max(x, {{1}}); }),
+      unary("softmax", 2, [](const Tensor& x) { return softmax(x); }),
+      unary("log_softmax", 2, [](const Tensor& x) { return log_softmax(x); }),
+      {"layer_norm", 2,
+       [](Arrays& a) {
+         const Tensor x = a.x(), w = a.row(), b = a.row();
+         return each([x, w, b] { return layer_norm(x, {x.shape().back()}, w, b); });
+       }},
+      {"layer_norm backward", 3,
+       [](Arrays& a) {
+         Tensor x = a.x().detach() * 1;
+         Tensor w = a.row() * 1, b = a.row() + 1;
+         for (Tensor* t : {&x, &w, &b}) *t = t->eval().detach().requires_grad_();
+         return std::function<void()>([x, w, b, g = a.z()] {
+           for (const Tensor& t : grad(layer_norm(x, {x.shape().back()}, w, b), {x, w, b}, {}, g)) t.eval();
+         });
+       }},
+      unary("transpose", 2, [](const Tensor& x) { return x.t() + 0.0; }),
+      {"matmul", 0,
+       [](Arrays& a) {
+         const Tensor x = a.x(), z = a.z();
+         return each([x, z] { return matmul(x, z); });
+       },
+       2},
+      {"adam", 0, adam, 0, 7.0 * sizeof(float) * kAdamParameters},
+  };
+}
+
+struct OpFigure {
+  std::string name;
+  double ms = 0, gb_per_s = 0, gflops = 0, share = 0;
+  int64_t samples = 0;
+};
+
+// The best of some samples; 0 if a signal came before the first.
+double measure(const std::function<void()>& run, int64_t& samples) {
+  run();
+  double best = 0;
+  const Stopwatch all;
+  for (samples = 0; samples < kFewestSamples || (all.ms() < kMeasuredMs && samples < kMostSamples); ++samples) {
+    if (stop_signal() != 0) break;
+    const Stopwatch watch;
+    run();
+    best = samples == 0 ? watch.ms() : std::min(best, watch.ms());
+  }
+  return best;
+}
+
+OpFigure figure_of(const OpBench& op, Arrays& arrays, const Peak& peak) {
+  OpFigure f{.name = op.name};
+  f.ms = measure(op.prepare(arrays), f.samples);
+  if (f.ms == 0) return f;
+  const double n = static_cast<double>(arrays.size);
+  const double bytes = op.arrays * n * n * sizeof(float) + op.bytes;
+  f.gb_per_s = bytes / f.ms * 1e-6;
+  f.gflops = op.flops_a_size_cubed * n * n * n / f.ms * 1e-6;
+  f.share = std::max(f.gb_per_s / peak.gb_per_s_copy, f.gflops / peak.gflops_f32);
+  return f;
+}
+
+}  // namespace
+
+std::string op_bench_names() {
+  std::string names;
+  for (const OpBench& op : benches()) names += (names.empty() ? "" : ", ") + std::string(op.name);
+  return names;
+}
+
+int bench_ops(const Common& common, const OpsOptions& options) {
+  manual_seed(options.seed);
+  std::vector<OpBench> chosen = benches();
+  std::erase_if(chosen,
+                [&](const OpBench& op) { return std::string(op.name).find(options.filter) == std::string::npos; });
+  if (chosen.empty())
+    throw UsageError(fmt::format("no op has '{}' in its name; there are: {}", options.filter, op_bench_names()));
+  Arrays arrays(options.size);
+  progress("measuring the roof");
+  const Peak& peak = measured_peak();
+  std::vector<OpFigure> figures;
+  for (const OpBench& op : chosen) {
+    progress(op.name);
+    const OpFigure f = figure_of(op, arrays, peak);
+    if (stop_signal() != 0) break;
+    figures.push_back(f);
+  }
+  end_progress();
+  if (stop_signal() != 0) remark(fmt::format("Stopped by signal {}; so far:", stop_signal()));
+
+  if (common.json) {
+    nlohmann::ordered_json rows = nlohmann::ordered_json::array();
+    for (const OpFigure& f : figures)
+      rows.push_back({{"op", f.name},
+                      {"ms", f.ms},
+                      {"gb_per_s", f.gb_per_s},
+                      {"gflops", f.gflops},
+                      {"roof_share", f.share},
+                      {"samples", f.samples}});
+    const nlohmann::ordered_json json = {{"workload", "ops"},
+                                         {"size", options.size},
+                                         {"unit", "ms"},
+                                         {"copy_gb_per_s", peak.gb_per_s_copy},
+                                         {"peak_gflops", peak.gflops_f32},
+                                         {"ops", rows},
+                                         {"threads", num_threads()},
+                                         {"isa", name_of(active_isa())},
+                                         {"version", kVersion}};
+    out(json.dump() + "\n");
+    return kDone;
+  }
+  Table table({"op", "ms", "GB/s", "GFLOP/s", "share\nof roof"});
+  for (const OpFigure& f : figures)
+    table.add({f.name, significant(f.ms), f.gb_per_s > 0 ? significant(f.gb_per_s) : "",
+               f.gflops > 0 ? significant(f.gflops) : "", percent(f.share)});
+  out(
+      fmt::format("{} f32 {} x {} ({}, {})\n\n{}\nRoof: {:.1f} GB/s copied, {:.0f} GFLOP/s, measured now; above 100 % "
+                  "the data came from caches. adam: {} parameters.\n",
+                  bold("ops"), options.size, options.size, name_of(active_isa()), counted(num_threads(), "thread"),
+                  table.str(out_width()), peak.gb_per_s_copy, peak.gflops_f32, kAdamParameters));
+  return kDone;
+}
+
+}  // namespace outrace::app
