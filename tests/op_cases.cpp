@@ -8,24 +8,32 @@ namespace {
 using Args = std::span<const Tensor>;
 
 void add_elementwise(std::vector<OpCase>& out) {
-  auto unary = [&](const char* op, double low, double high, Tensor (*fn)(At)) {
+  auto unary = [&](const char* op, double low, double high, Tensor (*fn)(At), bool integers) {
     for (const Shape& s : {Shape{3, 4}, Shape{}, Shape{1}, Shape{37}})
-      out.push_back({op, cat(op, " ", s), {s}, low, high, [fn](Args a) { return fn(a[0]); }, 8});
-    out.push_back({op, cat(op, " transposed"), {{3, 5}}, low, high, [fn](Args a) { return fn(a[0].t()); }, 8});
+      out.push_back({op, cat(op, " ", s), {s}, low, high, [fn](Args a) { return fn(a[0]); }, 8, integers});
+    out.push_back(
+        {op, cat(op, " transposed"), {{3, 5}}, low, high, [fn](Args a) { return fn(a[0].t()); }, 8, integers});
   };
-  auto binary = [&](const char* op, double low, double high, Tensor (*fn)(At, At)) {
+  auto binary = [&](const char* op, double low, double high, Tensor (*fn)(At, At), bool integers) {
     const std::vector<std::vector<Shape>> shapes = {{{3, 4}, {3, 4}},    {{3, 4}, {4}}, {{3, 1}, {1, 4}},
                                                     {{2, 3, 4}, {3, 1}}, {{}, {5}},     {{1}, {1}}};
     for (const auto& s : shapes)
-      out.push_back({op, cat(op, " ", s[0], " ", s[1]), s, low, high, [fn](Args a) { return fn(a[0], a[1]); }, 8});
+      out.push_back(
+          {op, cat(op, " ", s[0], " ", s[1]), s, low, high, [fn](Args a) { return fn(a[0], a[1]); }, 8, integers});
   };
-#define UNARY(name, value, gx, types, autocast, low, high) unary(#name, low, high, name);
+#define UNARY(name, value, gx, types, autocast, low, high) unary(#name, low, high, name, !detail::types);
 #define BINARY(name, value, gx, gz, types, autocast, low, high) \
-  binary(#name, low, high, static_cast<Tensor (*)(At, At)>(name));
+  binary(#name, low, high, static_cast<Tensor (*)(At, At)>(name), !detail::types);
 #define COMPARE(name, value)
-#define SELECT(name, value, gz, gw, low, high) \
-  out.push_back(                               \
-      {#name, #name, {{3, 4}, {4}}, low, high, [](Args a) { return select(a[0] > a[1], a[0] * a[1], a[1]); }, 8});
+#define SELECT(name, value, gz, gw, low, high)                                  \
+  out.push_back({#name,                                                         \
+                 #name,                                                         \
+                 {{3, 4}, {4}},                                                 \
+                 low,                                                           \
+                 high,                                                          \
+                 [](Args a) { return select(a[0] > a[1], a[0] * a[1], a[1]); }, \
+                 8,                                                             \
+                 true});
 #include "outrace/ops/ops.def"
 #undef UNARY
 #undef BINARY
@@ -50,9 +58,9 @@ void add_reductions(std::vector<OpCase>& out) {
   for (const auto& [shape, options] : forms) {
     const std::string form = cat(" ", shape, " axes ", options.axes.size());
     const double n = static_cast<double>(shape.numel());
-    out.push_back({"sum", "sum" + form, {shape}, -2, 2, [options](Args a) { return sum(a[0], options); }, n});
+    out.push_back({"sum", "sum" + form, {shape}, -2, 2, [options](Args a) { return sum(a[0], options); }, n, true});
     out.push_back({"mean", "mean" + form, {shape}, -2, 2, [options](Args a) { return mean(a[0], options); }, n});
-    out.push_back({"max", "max" + form, {shape}, -2, 2, [options](Args a) { return max(a[0], options); }});
+    out.push_back({"max", "max" + form, {shape}, -2, 2, [options](Args a) { return max(a[0], options); }, 1, true});
   }
   out.push_back({"sum",
                  "sum of squared differences",
@@ -78,7 +86,8 @@ void add_products(std::vector<OpCase>& out) {
                        [ta, tb](Args x) {
                          return matmul(x[0], x[1], {ta, tb});
                        },
-                       8.0 * static_cast<double>(k)});
+                       8.0 * static_cast<double>(k),
+                       true});
       }
   out.push_back(
       {"matmul", "matmul batched", {{2, 3, 4}, {2, 4, 5}}, -2, 2, [](Args x) { return matmul(x[0], x[1]); }, 32});
@@ -108,14 +117,21 @@ void add_products(std::vector<OpCase>& out) {
 }
 
 void add_movement(std::vector<OpCase>& out) {
-  out.push_back({"reshape", "reshape", {{3, 4}}, -2, 2, [](Args a) { return a[0].reshape({2, -1}) * 2; }});
+  out.push_back({"reshape", "reshape", {{3, 4}}, -2, 2, [](Args a) { return a[0].reshape({2, -1}) * 2; }, 1, true});
+  out.push_back({"reshape",
+                 "reshape of a transposed view",
+                 {{3, 4}},
+                 -2,
+                 2,
+                 [](Args a) { return a[0].t().reshape({12}); },
+                 1,
+                 true});
+  out.push_back({"permute", "permute", {{2, 3, 4}}, -2, 2, [](Args a) { return a[0].permute({2, 0, 1}); }, 1, true});
+  out.push_back({"permute", "transpose used twice", {{3, 3}}, -2, 2, [](Args a) { return a[0].t() * a[0]; }, 4, true});
+  out.push_back({"expand", "expand", {{3, 1}}, -2, 2, [](Args a) { return expand(a[0], {2, 3, 4}); }, 1, true});
   out.push_back(
-      {"reshape", "reshape of a transposed view", {{3, 4}}, -2, 2, [](Args a) { return a[0].t().reshape({12}); }});
-  out.push_back({"permute", "permute", {{2, 3, 4}}, -2, 2, [](Args a) { return a[0].permute({2, 0, 1}); }});
-  out.push_back({"permute", "transpose used twice", {{3, 3}}, -2, 2, [](Args a) { return a[0].t() * a[0]; }, 4});
-  out.push_back({"expand", "expand", {{3, 1}}, -2, 2, [](Args a) { return expand(a[0], {2, 3, 4}); }});
-  out.push_back({"slice", "slice", {{5, 6}}, -2, 2, [](Args a) { return a[0].slice(1, 1, 6, 2).slice(0, -3, 5); }});
-  out.push_back({"slice", "index", {{5, 6}}, -2, 2, [](Args a) { return a[0][2] + a[0][-1]; }, 4});
+      {"slice", "slice", {{5, 6}}, -2, 2, [](Args a) { return a[0].slice(1, 1, 6, 2).slice(0, -3, 5); }, 1, true});
+  out.push_back({"slice", "index", {{5, 6}}, -2, 2, [](Args a) { return a[0][2] + a[0][-1]; }, 4, true});
   out.push_back({"pad", "pad", {{2, 3}}, -2, 2, [](Args a) {
                    SliceAttrs to;
                    to.step.fill(1);

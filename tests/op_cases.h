@@ -17,6 +17,7 @@ struct OpCase {
   double low = -2, high = 2;  // of their values
   std::function<Tensor(std::span<const Tensor>)> apply;
   double tolerance_factor = 1;  // of the forward check, in units of eps: how far rounding may grow beyond elementwise
+  bool integers = false;        // also defined for integers, where it is exact
 };
 
 std::vector<OpCase> op_cases();

@@ -1,6 +1,7 @@
 #include "outrace/backend/cpu/kernels.h"
 
 #include <algorithm>
+#include <atomic>
 #include <vector>
 
 #include "outrace/backend/cpu/kernel_rows.h"
@@ -37,7 +38,16 @@ const std::vector<KernelRow>& rows() {
 
 std::string_view op_name(const KernelRow& row) { return row.op != nullptr ? row.op->name : "elementwise"; }
 
-std::string row_name(const KernelRow& row) { return cat(op_name(row), ":", row.name); }
+// Which rows were chosen, by position.
+std::vector<std::atomic<bool>>& reached() {
+  static auto* flags = new std::vector<std::atomic<bool>>(rows().size());
+  return *flags;
+}
+
+const KernelRow& take(const KernelRow& row) {
+  reached()[static_cast<size_t>(&row - rows().data())].store(true, std::memory_order_relaxed);
+  return row;
+}
 
 std::string& preferred() {
   static auto* rows = new std::string;  // ",matmul:reference,"
@@ -51,10 +61,10 @@ std::string checked(std::string_view text, std::string_view source) {
     const std::string_view name = text.substr(0, text.find(','));
     text.remove_prefix(std::min(text.size(), name.size() + 1));
     const bool known =
-        std::any_of(rows().begin(), rows().end(), [&](const KernelRow& r) { return row_name(r) == name; });
+        std::any_of(rows().begin(), rows().end(), [&](const KernelRow& r) { return name_of(r) == name; });
     if (!known) {
       std::string all;
-      for (const KernelRow& r : rows()) all += (all.empty() ? "" : ", ") + row_name(r);
+      for (const KernelRow& r : rows()) all += (all.empty() ? "" : ", ") + name_of(r);
       fail(ErrorKind::option, "[kernels] ", source, " names no kernel of the CPU: '", name, "'; there are ", all);
     }
     out += cat(name, ",");
@@ -84,16 +94,26 @@ bool is_preferred(std::string_view op, std::string_view kernel) {
   return preferred().size() > 1 && preferred().find(cat(",", op, ":", kernel, ",")) != std::string::npos;
 }
 
+std::string name_of(const KernelRow& row) { return cat(op_name(row), ":", row.name); }
+
+std::vector<std::string> reached_kernels() {
+  std::vector<std::string> names;
+  for (size_t i = 0; i < rows().size(); ++i)
+    if (reached()[i]) names.push_back(name_of(rows()[i]));
+  return names;
+}
+
 const KernelRow& choose_kernel(const Call& call, const Plan& plan, std::string* passed_over) {
   for (const KernelRow& row : rows())
-    if (row.op == call.op && is_preferred(op_name(row), row.name) && row.why_not(call, plan) == nullptr) return row;
+    if (row.op == call.op && is_preferred(op_name(row), row.name) && row.why_not(call, plan) == nullptr)
+      return take(row);
   std::string reasons;
   for (const KernelRow& row : rows()) {
     if (row.op != call.op) continue;
     const char* why = row.why_not(call, plan);
     if (why == nullptr) {
       if (passed_over != nullptr) *passed_over = reasons;
-      return row;
+      return take(row);
     }
     reasons += cat(reasons.empty() ? "" : "; ", row.name, ": ", why);
   }

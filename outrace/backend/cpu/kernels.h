@@ -5,6 +5,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "outrace/graph/plan.h"
 
@@ -53,5 +54,9 @@ const KernelRow& choose_kernel(const Call& call, const Plan& plan, std::string* 
 // kernels.
 void prefer_kernels(std::string_view rows);
 bool is_preferred(std::string_view op, std::string_view kernel);
+
+// Rows that calls were given since the start: "matmul:own". For the test that every row is reached.
+std::vector<std::string> reached_kernels();
+std::string name_of(const KernelRow& row);  // "matmul:own"; "elementwise:tiles"
 
 }  // namespace outrace::cpu
