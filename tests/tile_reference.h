@@ -1,5 +1,5 @@
 // Tile programs done one element at a time in plain C++: what the tile kernels are compared with, bit for bit.
-// Elementary functions (exp, log, tanh) come from the caller; their accuracy is a matter of its own.
+// Elementary functions come from the caller; their accuracy is a matter of its own.
 #pragma once
 #include <algorithm>
 #include <array>
@@ -15,7 +15,15 @@
 
 namespace outrace::test {
 
-// A number over which the texts of ops.def compile. Functions are hooks, so that T = float can use the kernels' own.
+// The functions of vectors that are more than a few IEEE operations; each has a row of its own name in ops.def.
+#define OUTRACE_ELEMENTARY(X)                                                                                          \
+  X(exp)                                                                                                               \
+  X(exp2) X(expm1) X(sinh) X(cosh) X(tanh) X(log) X(log2) X(log1p) X(sin) X(cos) X(tan) X(asin) X(acos) X(atan) X(erf) \
+      X(erfc)
+#define OUTRACE_ELEMENTARY_OF_TWO(X) X(pow) X(atan2)
+
+// A number over which the texts of ops.def compile. Elementary functions are a hook, so that T = float can use the
+// kernels' own.
 template <class T>
 struct Plain {
   T v;
@@ -25,9 +33,7 @@ struct Plain {
   requires(std::is_arithmetic_v<Number> && !std::is_same_v<Number, T>) Plain(Number literal)
       : v(static_cast<T>(literal)) {}
 
-  static inline T (*exp_hook)(T) = nullptr;
-  static inline T (*log_hook)(T) = nullptr;
-  static inline T (*tanh_hook)(T) = nullptr;
+  static inline T (*elementary)(Ew op, T x, T z) = nullptr;
 
   // Integers wrap around.
   using Bits = std::conditional_t<std::is_same_v<T, int64_t>, uint64_t, T>;
@@ -55,12 +61,45 @@ struct Plain {
       return Plain(std::abs(x.v));
   }
   friend Plain sqrt(Plain x) { return Plain(std::sqrt(x.v)); }
-  friend Plain exp(Plain x) { return Plain(exp_hook(x.v)); }
-  friend Plain log(Plain x) { return Plain(log_hook(x.v)); }
-  friend Plain tanh(Plain x) { return Plain(tanh_hook(x.v)); }
+#define FUNCTION(name) \
+  friend Plain name(Plain x) { return Plain(elementary(Ew::name, x.v, x.v)); }
+  OUTRACE_ELEMENTARY(FUNCTION)
+#undef FUNCTION
+#define FUNCTION(name) \
+  friend Plain name(Plain x, Plain z) { return Plain(elementary(Ew::name, x.v, z.v)); }
+  OUTRACE_ELEMENTARY_OF_TWO(FUNCTION)
+#undef FUNCTION
+  friend Plain floor(Plain x) {
+    return x.whole([](auto v) { return std::floor(v); });
+  }
+  friend Plain ceil(Plain x) {
+    return x.whole([](auto v) { return std::ceil(v); });
+  }
+  friend Plain round(Plain x) {
+    return x.whole([](auto v) { return std::nearbyint(v); });
+  }
+  friend Plain trunc(Plain x) {
+    return x.whole([](auto v) { return std::trunc(v); });
+  }
+  friend Plain fmod(Plain x, Plain z) {
+    if constexpr (std::is_integral_v<T>)
+      return z.v == 0 || z.v == -1 ? 0 : x.v % z.v;
+    else
+      return Plain(std::fmod(x.v, z.v));
+  }
+  friend Plain copysign(Plain x, Plain z) { return Plain(std::copysign(x.v, z.v)); }
   // NaN wins; of two equal numbers the second.
   friend Plain max(Plain x, Plain z) { return x.v != x.v ? x : x.v > z.v ? x : z; }
   friend Plain min(Plain x, Plain z) { return x.v != x.v ? x : x.v < z.v ? x : z; }
+
+ private:
+  template <class Fn>
+  Plain whole(const Fn& fn) const {
+    if constexpr (std::is_integral_v<T>)
+      return *this;
+    else
+      return Plain(fn(v));
+  }
 };
 
 template <class T>

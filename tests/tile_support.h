@@ -3,7 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <limits>
+#include <map>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "outrace/backend/cpu/tile.h"
@@ -52,21 +56,96 @@ class ProgramBuilder {
   }
 };
 
-// The kernels' own exp, log and tanh for the scalar interpreter: their accuracy has a test of its own.
-template <class T, Ew kOp>
-T elementary(T x) {
-  ProgramBuilder b(dtype_of<T>(), Shape{1});
-  b.store(b.op(kOp, b.dense(0)), 1);
+// The kernels' own elementary functions for the scalar interpreter: their accuracy has a test of its own.
+template <class T>
+T elementary(Ew op, T x, T z) {
+  static std::map<std::pair<Isa, Ew>, std::unique_ptr<cpu::TileKernel>> kernels;
+  std::unique_ptr<cpu::TileKernel>& kernel = kernels[{active_isa(), op}];
+  if (!kernel) {
+    ProgramBuilder b(dtype_of<T>(), Shape{1});
+    const int x_reg = b.dense(0), z_reg = b.dense(1);
+    b.store(b.op(op, x_reg, info_of(op).arity > 1 ? z_reg : -1), 2);
+    kernel = cpu::TileKernel::compile(b.p);
+  }
   T out;
-  void* values[] = {&x, &out};
-  cpu::TileKernel::compile(b.p)->run(values, nullptr, nullptr, 0, 1);
+  void* values[] = {&x, &z, &out};
+  kernel->run(values, nullptr, nullptr, 0, 1);
   return out;
 }
 template <class T>
 void hook_elementary() {
-  Plain<T>::exp_hook = &elementary<T, Ew::exp>;
-  Plain<T>::log_hook = &elementary<T, Ew::log>;
-  Plain<T>::tanh_hook = &elementary<T, Ew::tanh>;
+  Plain<T>::elementary = &elementary<T>;
+}
+
+// A row of ops.def over arrays of one length.
+template <class T>
+std::vector<T> run_row(Ew op, const std::vector<T>& x, const std::vector<T>& z, const std::vector<T>& w) {
+  const int64_t n = static_cast<int64_t>(x.size());
+  ProgramBuilder b(dtype_of<T>(), Shape{n});
+  const int regs[] = {b.dense(0), b.dense(1), b.dense(2)};
+  const int arity = info_of(op).arity;
+  b.store(b.op(op, regs[0], arity > 1 ? regs[1] : -1, arity > 2 ? regs[2] : -1), 3);
+  std::vector<T> out(x.size());
+  void* values[] = {const_cast<T*>(x.data()), const_cast<T*>(z.data()), const_cast<T*>(w.data()), out.data()};
+  cpu::TileKernel::compile(b.p)->run(values, nullptr, nullptr, 0, n);
+  return out;
+}
+
+// Numbers at which functions change their ways.
+template <class T>
+std::vector<T> edges() {
+  if constexpr (std::is_integral_v<T>) {
+    return {0,
+            1,
+            -1,
+            2,
+            -2,
+            7,
+            std::numeric_limits<T>::max(),
+            std::numeric_limits<T>::min(),
+            std::numeric_limits<T>::min() + 1};
+  } else {
+    using L = std::numeric_limits<T>;
+    return {0,
+            -T(0),
+            1,
+            -1,
+            T(0.5),
+            2,
+            -2,
+            T(1.5),
+            3,
+            L::infinity(),
+            -L::infinity(),
+            L::quiet_NaN(),
+            L::min(),
+            -L::min(),
+            L::denorm_min(),
+            -L::denorm_min(),
+            L::min() / 3,
+            L::max(),
+            L::lowest(),
+            L::epsilon(),
+            T(1) + L::epsilon(),
+            T(88.72283),
+            T(88.72284),
+            T(88.8),
+            T(-87.3),
+            T(-87.5),
+            T(-103.9),
+            T(-103.98),
+            T(-104.5),
+            T(709.78),
+            T(709.79),
+            T(-708.4),
+            T(-745.1),
+            T(-745.2),
+            20,
+            -20,
+            100,
+            1000,
+            -1000};
+  }
 }
 
 // Bytes between two guards; `shift` elements off the alignment that the allocator gives.

@@ -3,6 +3,7 @@
 #pragma once
 #include <cmath>
 #include <initializer_list>
+#include <optional>
 #include <source_location>
 #include <span>
 #include <vector>
@@ -104,9 +105,34 @@ class Tensor {
   Tensor sum(std::initializer_list<int64_t> axes = {}, bool keepdim = false) const;
   Tensor mean(std::initializer_list<int64_t> axes = {}, bool keepdim = false) const;
   Tensor max(std::initializer_list<int64_t> axes = {}, bool keepdim = false) const;
+
+  // In place: this and its copies get the value of the function of the same name (ops/in_place.cpp), broadcast z
+  // included; other tensors, views of this one too, keep theirs. The result must have this shape, and its dtype must be
+  // one that casts without losing its kind (else Error(shape), Error(dtype)); Error(state) on a leaf that requires a
+  // gradient, except under NoGrad. History is kept: gradients are those of the expression. Not for temporaries, whose
+  // new value nobody would see: `x[0].exp_()` does not compile.
+#define OUTRACE_HERE std::source_location where = std::source_location::current()
+#define UNARY(name, ...) Tensor& name##_(OUTRACE_HERE)&;
+#define BINARY(name, ...)                          \
+  Tensor& name##_(const Tensor& z, OUTRACE_HERE)&; \
+  Tensor& name##_(double z, OUTRACE_HERE)&;
+#define COMPARE(...)
+#define SELECT(...)
+#include "outrace/ops/ops.def"
+#undef UNARY
+#undef BINARY
+#undef COMPARE
+#undef SELECT
+  // NaN stays; a missing bound does not bind.
+  Tensor& clamp_(std::optional<double> low, std::optional<double> high, OUTRACE_HERE) &;
+  Tensor& fill_(double value, OUTRACE_HERE) &;
+  Tensor& zero_(OUTRACE_HERE) &;
+  Tensor& copy_(const Tensor& z, OUTRACE_HERE) &;  // broadcast and converted; also between devices
+#undef OUTRACE_HERE
   Tensor& operator+=(const Tensor& z);
   Tensor& operator-=(const Tensor& z);
   Tensor& operator*=(const Tensor& z);
+  Tensor& operator/=(const Tensor& z);
 
   const NodePtr& node_ptr() const;
   const Node& node() const { return *node_ptr(); }

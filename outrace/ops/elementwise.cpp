@@ -11,6 +11,19 @@
 namespace outrace {
 namespace {
 
+// Parts of derivatives. gelu_tanh(x) = x sigmoid(u(x)) with u = 2 sqrt(2 / pi) (x + 0.044715 x^3).
+Tensor gelu_tanh_slope(const Tensor& x) {
+  const Tensor s = sigmoid(1.5957691216057308 * (x + 0.044715 * x * x * x));
+  return s + x * s * (1 - s) * (1.5957691216057308 * (1 + 0.134145 * x * x));
+}
+// x^2 + z^2, but 1 at the origin: atan2's gradient there is 0.
+Tensor square_or_one(const Tensor& x, const Tensor& z) {
+  const Tensor square = x * x + z * z;
+  return select(equal(square, 0), 1, square);
+}
+
+Tensor sum_to_input(const Tensor& g, const Tensor& input) { return g.defined() ? sum_to(g, input.shape()) : Tensor(); }
+
 // The derivatives of ops.def, with the row's letters bound to the node's tensors. A broadcast input gets its gradient
 // summed back.
 #define BIND_LETTERS                                                        \
@@ -24,17 +37,17 @@ namespace {
     BIND_LETTERS                                           \
     return gx;                                             \
   }
-#define BINARY(name, value, gx, gz, types, autocast, low, high)                   \
-  Tensor name##_derivative(const DerivativeArgs& a, int which) {                  \
-    BIND_LETTERS                                                                  \
-    return sum_to(which == 0 ? Tensor(gx) : Tensor(gz), a.inputs[which].shape()); \
+#define BINARY(name, value, gx, gz, types, autocast, low, high)                 \
+  Tensor name##_derivative(const DerivativeArgs& a, int which) {                \
+    BIND_LETTERS                                                                \
+    return sum_to_input(which == 0 ? Tensor(gx) : Tensor(gz), a.inputs[which]); \
   }
 #define COMPARE(name, value)
-#define SELECT(name, value, gz, gw, low, high)                                    \
-  Tensor name##_derivative(const DerivativeArgs& a, int which) {                  \
-    BIND_LETTERS                                                                  \
-    if (which == 0) return Tensor();                                              \
-    return sum_to(which == 1 ? Tensor(gz) : Tensor(gw), a.inputs[which].shape()); \
+#define SELECT(name, value, gz, gw, low, high)                                  \
+  Tensor name##_derivative(const DerivativeArgs& a, int which) {                \
+    BIND_LETTERS                                                                \
+    if (which == 0) return Tensor();                                            \
+    return sum_to_input(which == 1 ? Tensor(gz) : Tensor(gw), a.inputs[which]); \
   }
 #include "outrace/ops/ops.def"
 #undef UNARY
@@ -146,6 +159,8 @@ Tensor select(At condition, At z, At w) {
 }
 Tensor select(At condition, At z, double w) { return select(condition, z, At(with_number(z.tensor, w), z.where)); }
 Tensor select(At condition, double z, At w) { return select(condition, At(with_number(w.tensor, z), w.where), w); }
+
+Tensor logical_not(At x) { return equal(x, 0); }
 
 Tensor cast(At x, DType dtype) {
   if (x.tensor.dtype() == dtype) return x.tensor;

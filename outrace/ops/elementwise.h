@@ -22,6 +22,9 @@ Tensor select(At condition, At z, At w);
 Tensor select(At condition, At z, double w);
 Tensor select(At condition, double z, At w);
 
+// Whether an element is 0 or false; bool.
+Tensor logical_not(At x);
+
 // Converts every element; floats to integers truncate, to bool test != 0. Throws nothing; differentiable between
 // floating types.
 Tensor cast(At x, DType dtype);

@@ -205,17 +205,5 @@ Tensor Tensor::mean(std::initializer_list<int64_t> axes, bool keepdim) const {
 Tensor Tensor::max(std::initializer_list<int64_t> axes, bool keepdim) const {
   return outrace::max(*this, {axes, keepdim});
 }
-Tensor& Tensor::operator+=(const Tensor& z) {
-  assign(*this + z);
-  return *this;
-}
-Tensor& Tensor::operator-=(const Tensor& z) {
-  assign(*this - z);
-  return *this;
-}
-Tensor& Tensor::operator*=(const Tensor& z) {
-  assign(*this * z);
-  return *this;
-}
 
 }  // namespace outrace

@@ -2,6 +2,7 @@
 // it is asked for. Shapes broadcast as NumPy's do; of two dtypes the wider is taken (int with float: float).
 #pragma once
 #include "outrace/graph/tensor.h"
+#include "outrace/ops/activation.h"
 #include "outrace/ops/creation.h"
 #include "outrace/ops/elementwise.h"
 #include "outrace/ops/loss.h"

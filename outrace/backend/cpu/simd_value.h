@@ -11,7 +11,10 @@
 #include <cstdint>
 
 #include "hwy/highway.h"
+#include "outrace/backend/cpu/simd_erf.h"
 #include "outrace/backend/cpu/simd_math.h"
+#include "outrace/backend/cpu/simd_pow.h"
+#include "outrace/backend/cpu/simd_trig.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace outrace::HWY_NAMESPACE {
@@ -27,6 +30,9 @@ class Simd {
   using Vector = hn::Vec<Tag>;
   struct Truth {
     hn::Mask<Tag> m;
+    friend HWY_INLINE Truth operator&(Truth x, Truth z) { return {hn::And(x.m, z.m)}; }
+    friend HWY_INLINE Truth operator|(Truth x, Truth z) { return {hn::Or(x.m, z.m)}; }
+    friend HWY_INLINE Truth operator^(Truth x, Truth z) { return {hn::Xor(x.m, z.m)}; }
   };
   static constexpr int64_t kLanes = static_cast<int64_t>(hn::MaxLanes(Tag()));
 
@@ -65,9 +71,31 @@ class Simd {
   // A NaN wins, and of two equal numbers (0 and -0) the second, on every instruction set.
   friend HWY_INLINE Simd max(Simd x, Simd z) { return select(Truth{hn::IsNaN(x.v)}, x, select(x > z, x, z)); }
   friend HWY_INLINE Simd min(Simd x, Simd z) { return select(Truth{hn::IsNaN(x.v)}, x, select(x < z, x, z)); }
+  friend HWY_INLINE Simd floor(Simd x) { return hn::Floor(x.v); }
+  friend HWY_INLINE Simd ceil(Simd x) { return hn::Ceil(x.v); }
+  friend HWY_INLINE Simd round(Simd x) { return hn::Round(x.v); }  // halves to even
+  friend HWY_INLINE Simd trunc(Simd x) { return hn::Trunc(x.v); }
+  friend HWY_INLINE Simd copysign(Simd x, Simd z) { return hn::CopySign(x.v, z.v); }
   friend HWY_INLINE Simd exp(Simd x) { return exp_of<T>(x.v); }
-  friend HWY_INLINE Simd log(Simd x) { return log_of<T>(x.v); }
+  friend HWY_INLINE Simd exp2(Simd x) { return exp2_of<T>(x.v); }
+  friend HWY_INLINE Simd expm1(Simd x) { return expm1_of<T>(x.v); }
+  friend HWY_INLINE Simd sinh(Simd x) { return sinh_of<T>(x.v); }
+  friend HWY_INLINE Simd cosh(Simd x) { return cosh_of<T>(x.v); }
   friend HWY_INLINE Simd tanh(Simd x) { return tanh_of<T>(x.v); }
+  friend HWY_INLINE Simd log(Simd x) { return log_of<T>(x.v); }
+  friend HWY_INLINE Simd log2(Simd x) { return log2_of<T>(x.v); }
+  friend HWY_INLINE Simd log1p(Simd x) { return log1p_of<T>(x.v); }
+  friend HWY_INLINE Simd sin(Simd x) { return sin_of<T>(x.v); }
+  friend HWY_INLINE Simd cos(Simd x) { return cos_of<T>(x.v); }
+  friend HWY_INLINE Simd tan(Simd x) { return tan_of<T>(x.v); }
+  friend HWY_INLINE Simd asin(Simd x) { return asin_of<T>(x.v); }
+  friend HWY_INLINE Simd acos(Simd x) { return acos_of<T>(x.v); }
+  friend HWY_INLINE Simd atan(Simd x) { return atan_of<T>(x.v); }
+  friend HWY_INLINE Simd erf(Simd x) { return erf_of<T>(x.v); }
+  friend HWY_INLINE Simd erfc(Simd x) { return erfc_of<T>(x.v); }
+  friend HWY_INLINE Simd atan2(Simd x, Simd z) { return atan2_of<T>(x.v, z.v); }
+  friend HWY_INLINE Simd pow(Simd x, Simd z) { return pow_of<T>(x.v, z.v); }
+  friend HWY_INLINE Simd fmod(Simd x, Simd z) { return fmod_of<T>(x.v, z.v); }
 };
 
 // One int64_t. Arithmetic wraps around, as PyTorch's integers do.
@@ -100,6 +128,12 @@ class Integer {
   friend HWY_INLINE bool operator!=(Integer x, Integer z) { return x.v != z.v; }
   friend HWY_INLINE Integer select(bool c, Integer x, Integer z) { return c ? x.v : z.v; }
   friend HWY_INLINE Integer abs(Integer x) { return x.v < 0 ? wrap(0 - x.bits()) : x; }
+  friend HWY_INLINE Integer floor(Integer x) { return x; }
+  friend HWY_INLINE Integer ceil(Integer x) { return x; }
+  friend HWY_INLINE Integer round(Integer x) { return x; }
+  friend HWY_INLINE Integer trunc(Integer x) { return x; }
+  // 0 where z is 0; the quotient by -1 can overflow and its remainder is 0.
+  friend HWY_INLINE Integer fmod(Integer x, Integer z) { return z.v == 0 || z.v == -1 ? 0 : x.v % z.v; }
   friend HWY_INLINE Integer max(Integer x, Integer z) { return x.v > z.v ? x.v : z.v; }
   friend HWY_INLINE Integer min(Integer x, Integer z) { return x.v < z.v ? x.v : z.v; }
 

@@ -93,6 +93,17 @@ void instruction(char* const* cells, const int16_t* operands, int64_t n) {
   const Operand<T, kArity >= 2, (kForm & 2) != 0> z(kArity >= 2 ? cells[operands[2]] : nullptr);
   const Operand<T, kArity >= 3, (kForm & 4) != 0> w(kArity >= 3 ? cells[operands[3]] : nullptr);
   int64_t i = 0;
+  if constexpr (Row<kOp>::kRealOnly) {
+    // The text once only: elementary functions are long, and their time hides the branch.
+    for (; i < n; i += V::kLanes) {
+      const int64_t left = n - i;
+      if (left >= V::kLanes)
+        Row<kOp>::eval(x.at(i), z.at(i), w.at(i)).store(out + i);
+      else
+        Row<kOp>::eval(x.first(i, left), z.first(i, left), w.first(i, left)).store_first(out + i, left);
+    }
+    return;
+  }
 #pragma GCC unroll 2
   for (; i + V::kLanes <= n; i += V::kLanes) Row<kOp>::eval(x.at(i), z.at(i), w.at(i)).store(out + i);
   if (const int64_t left = n - i; left > 0)
