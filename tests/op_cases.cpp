@@ -163,6 +163,7 @@ std::vector<OpCase> op_cases() {
   add_products(out);
   add_movement(out);
   add_losses(out);
+  add_index_cases(out);
   return out;
 }
 

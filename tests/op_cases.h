@@ -20,6 +20,7 @@ struct OpCase {
 };
 
 std::vector<OpCase> op_cases();
+void add_index_cases(std::vector<OpCase>& out);  // op_cases_index.cpp
 
 // Values of case inputs: spread over the range, no two alike (maxima have no ties), the same at each call.
 std::vector<double> case_values(const OpCase& c, size_t input);

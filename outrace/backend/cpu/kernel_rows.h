@@ -12,6 +12,7 @@ std::span<const KernelRow> matmul_kernels();    // matmul.cpp
 std::span<const KernelRow> reduce_kernels();    // kernels_reduce.cpp
 std::span<const KernelRow> row_op_kernels();    // kernels_rows.cpp
 std::span<const KernelRow> movement_kernels();  // kernels_move.cpp
+std::span<const KernelRow> index_kernels();     // kernels_index.cpp
 std::span<const KernelRow> random_kernels();    // kernels_random.cpp
 
 inline DType stored(const View& view, const Plan& plan) { return plan.values[view.value].dtype; }
