@@ -21,6 +21,7 @@ struct OpCase {
 };
 
 std::vector<OpCase> op_cases();
+void add_index_cases(std::vector<OpCase>& out);  // op_cases_index.cpp
 
 // The parts of the list that have a file of their own.
 void add_normalization_cases(std::vector<OpCase>& out);  // op_cases_nn.cpp

@@ -67,11 +67,11 @@ Gradients differentiate(const Tensor& output, const Tensor& upstream, const std:
   for (size_t i = g.order.size(); i-- > 0;) {
     Node* n = g.order[i];
     if (!g.of[i].defined() || is_grad_leaf(*n) || stop.contains(n) || n->op->kind == OpKind::leaf) continue;
-    std::array<Tensor, 8> inputs;
-    OUTRACE_ASSERT(n->inputs.size() <= inputs.size());
-    for (size_t k = 0; k < n->inputs.size(); ++k) inputs[k] = Tensor(n->inputs[k]);
+    std::vector<Tensor> inputs;
+    inputs.reserve(n->inputs.size());
+    for (const NodePtr& in : n->inputs) inputs.emplace_back(in);
     const Tensor value{NodePtr(n)};
-    const DerivativeArgs args{{inputs.data(), n->inputs.size()}, value, g.of[i], n->attrs};
+    const DerivativeArgs args{inputs, value, g.of[i], n->attrs};
     for (size_t k = 0; k < n->inputs.size(); ++k) {
       const int at = inputs_at[i][k];
       if (at < 0) continue;

@@ -147,11 +147,16 @@ struct Scheduler {
     return !g.members.empty() || g.producer < 0;
   }
 
+  static bool may_throw(const IrNode& n) {
+    const auto* index = std::get_if<IndexAttrs>(&n.attrs);
+    return n.op->may_throw && (index == nullptr || !index->checked);
+  }
+
   // Calls that may refuse their values run before anything is overwritten, so that a failed step changes nothing.
   bool checks_first(int group, std::vector<int>& before_it) const {
     for (size_t g = 0; g < f.groups.size(); ++g) {
       const int other = static_cast<int>(g);
-      if (f.groups[g].producer < 0 || !ir.nodes[f.groups[g].producer].op->may_throw) continue;
+      if (f.groups[g].producer < 0 || !may_throw(ir.nodes[f.groups[g].producer])) continue;
       if (other == group || runs_after(other, group)) return false;
       before_it.push_back(other);
     }

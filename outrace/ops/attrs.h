@@ -49,14 +49,55 @@ struct PermuteAttrs {
   friend bool operator==(const PermuteAttrs&, const PermuteAttrs&) = default;
 };
 
-// Element start[i] + j * step[i] of axis i, for j below the result's size. For pad (slice's derivative): where x's
-// elements go.
+// Element start[i] + j * step[i] of axis i, for j below the result's size; steps may be negative. For pad (slice's
+// derivative): where x's elements go, and what all others are.
 struct SliceAttrs {
   std::array<int64_t, kMaxRank> start{}, step{};
+  double fill = 0;
   static constexpr auto fields() {
-    return std::make_tuple(std::pair{"start", &SliceAttrs::start}, std::pair{"step", &SliceAttrs::step});
+    return std::make_tuple(std::pair{"start", &SliceAttrs::start}, std::pair{"step", &SliceAttrs::step},
+                           std::pair{"fill", &SliceAttrs::fill});
   }
   friend bool operator==(const SliceAttrs&, const SliceAttrs&) = default;
+};
+
+// The axis along which arrays are joined.
+struct ConcatAttrs {
+  int64_t axis = 0;
+  static constexpr auto fields() { return std::make_tuple(std::pair{"axis", &ConcatAttrs::axis}); }
+  friend bool operator==(const ConcatAttrs&, const ConcatAttrs&) = default;
+};
+
+// Windows that start every `step` entries of `axis`; their entries are the result's last axis.
+struct UnfoldAttrs {
+  int64_t axis = 0, step = 1;
+  static constexpr auto fields() {
+    return std::make_tuple(std::pair{"axis", &UnfoldAttrs::axis}, std::pair{"step", &UnfoldAttrs::step});
+  }
+  friend bool operator==(const UnfoldAttrs&, const UnfoldAttrs&) = default;
+};
+
+// The elements whose position along axis_b is that along axis_a plus `offset`.
+struct DiagonalAttrs {
+  int64_t offset = 0, axis_a = 0, axis_b = 1;
+  static constexpr auto fields() {
+    return std::make_tuple(std::pair{"offset", &DiagonalAttrs::offset}, std::pair{"axis_a", &DiagonalAttrs::axis_a},
+                           std::pair{"axis_b", &DiagonalAttrs::axis_b});
+  }
+  friend bool operator==(const DiagonalAttrs&, const DiagonalAttrs&) = default;
+};
+
+// Reads or writes entries of `axis` named by an index tensor.
+struct IndexAttrs {
+  int64_t axis = 0;
+  int64_t padding = -1;  // this entry gets no gradient: index_add skips it
+  bool zeros = false;    // and reads as 0
+  bool checked = false;  // another call of the graph refuses these indices: this one need not run first
+  static constexpr auto fields() {
+    return std::make_tuple(std::pair{"axis", &IndexAttrs::axis}, std::pair{"padding", &IndexAttrs::padding},
+                           std::pair{"zeros", &IndexAttrs::zeros}, std::pair{"checked", &IndexAttrs::checked});
+  }
+  friend bool operator==(const IndexAttrs&, const IndexAttrs&) = default;
 };
 
 enum class Reduction : uint8_t { none, mean, sum };
@@ -93,8 +134,8 @@ struct RandomAttrs {
   friend bool operator==(const RandomAttrs&, const RandomAttrs&) = default;
 };
 
-using Attrs = std::variant<NoAttrs, ConstantAttrs, MatmulAttrs, ReduceAttrs, PermuteAttrs, SliceAttrs,
-                           CrossEntropyAttrs, NormAttrs, RandomAttrs>;
+using Attrs = std::variant<NoAttrs, ConstantAttrs, MatmulAttrs, ReduceAttrs, PermuteAttrs, SliceAttrs, ConcatAttrs,
+                           UnfoldAttrs, DiagonalAttrs, IndexAttrs, CrossEntropyAttrs, NormAttrs, RandomAttrs>;
 
 // Appends the attributes as 64-bit words: the alternative, then each field. Equal words mean equal attributes.
 void append_words(const Attrs& attrs, std::vector<uint64_t>& words);

@@ -80,13 +80,6 @@ const std::deque<OpDef>& rows() {
 // Registered before main: all_ops() is complete when tests and docs walk it.
 [[maybe_unused]] const auto& registered = rows();
 
-DType promote(DType a, DType b) {
-  if (a == b) return a;
-  if (is_float(a) != is_float(b)) return is_float(a) ? a : b;
-  if (is_float(a)) return a == DType::f64 || b == DType::f64 ? DType::f64 : DType::f32;
-  return size_of(a) > size_of(b) || (size_of(a) == size_of(b) && b == DType::boolean) ? a : b;
-}
-
 Shape broadcast(const char* op, const Tensor& x, const Tensor& z, std::source_location where) {
   Shape out;
   if (!broadcast_shapes(x.shape(), z.shape(), out))
@@ -125,6 +118,13 @@ Tensor with_number(const Tensor& x, double v) {
 Tensor cast_derivative(const DerivativeArgs& a, int) { return cast(a.g, a.inputs[0].dtype()); }
 
 }  // namespace
+
+DType promote(DType a, DType b) {
+  if (a == b) return a;
+  if (is_float(a) != is_float(b)) return is_float(a) ? a : b;
+  if (is_float(a)) return a == DType::f64 || b == DType::f64 ? DType::f64 : DType::f32;
+  return size_of(a) > size_of(b) || (size_of(a) == size_of(b) && b == DType::boolean) ? a : b;
+}
 
 const OpDef& op_of(Ew op) { return rows()[static_cast<size_t>(op)]; }
 

@@ -17,6 +17,9 @@ namespace outrace {
 #undef COMPARE
 #undef SELECT
 
+// The dtype in which two are combined: the wider, a float before an integer (bf16 with f16: f32).
+DType promote(DType a, DType b);
+
 // z where condition (bool) holds, else w.
 Tensor select(At condition, At z, At w);
 Tensor select(At condition, At z, double w);

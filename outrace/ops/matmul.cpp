@@ -44,9 +44,19 @@ double matmul_flops(std::span<const Shape> inputs, const Shape& output, const At
 Tensor matmul(At at_a, At at_b, const MatmulOptions& options) {
   const Tensor &a = at_a.tensor, &b = at_b.tensor;
   const std::source_location where = at_a.where;
-  if (a.rank() < 2 || b.rank() < 2)
-    fail(ErrorKind::shape, "[matmul] needs at least two axes on each side; got ", a.shape(), " and ", b.shape(),
-         call_site(where));
+  if (a.rank() < 1 || b.rank() < 1 || (a.rank() == 1 && options.transpose_a) || (b.rank() == 1 && options.transpose_b))
+    fail(ErrorKind::shape, "[matmul] needs an axis on each side, two where it is transposed; got ", a.shape(), " and ",
+         b.shape(), call_site(where));
+  if (a.rank() == 1) {
+    const Tensor row = reshape(At(a, where), Shape{1, a.numel()});
+    const Tensor y = matmul(At(row, where), at_b, options);
+    return reshape(At(y, where), y.shape().without(b.rank() == 1 ? y.rank() - 1 : y.rank() - 2));
+  }
+  if (b.rank() == 1) {
+    const Tensor column = reshape(At(b, where), Shape{b.numel(), 1});
+    const Tensor y = matmul(at_a, At(column, where), options);
+    return reshape(At(y, where), y.shape().without(y.rank() - 1));
+  }
   if (a.dtype() != b.dtype())
     fail(ErrorKind::dtype, "[matmul] both sides must have one dtype; got ", name_of(a.dtype()), " and ",
          name_of(b.dtype()), call_site(where));
@@ -69,6 +79,33 @@ Tensor matmul(At at_a, At at_b, const MatmulOptions& options) {
   const Tensor wide_b = lead_b == lead ? b : expand(At(b, where), joined(lead, b.shape().back(1), b.shape().back(0)));
   return record(kMatmul, {&wide_a, &wide_b}, a.dtype(), joined(lead, sa.rows, sb.cols),
                 MatmulAttrs{options.transpose_a, options.transpose_b}, where);
+}
+
+Tensor mv(At matrix, At vector) {
+  if (matrix.tensor.rank() != 2 || vector.tensor.rank() != 1)
+    fail(ErrorKind::shape, "[mv] needs a matrix and a vector; got ", matrix.tensor.shape(), " and ",
+         vector.tensor.shape(), call_site(matrix.where));
+  return matmul(matrix, vector);
+}
+
+Tensor bmm(At a, At b) {
+  if (a.tensor.rank() != 3 || b.tensor.rank() != 3 || a.tensor.shape()[0] != b.tensor.shape()[0])
+    fail(ErrorKind::shape, "[bmm] needs [B, M, K] and [B, K, N]; got ", a.tensor.shape(), " and ", b.tensor.shape(),
+         call_site(a.where));
+  return matmul(a, b);
+}
+
+Tensor addmm(At x, At a, At b, double beta, double alpha) {
+  if (a.tensor.rank() != 2 || b.tensor.rank() != 2)
+    fail(ErrorKind::shape, "[addmm] needs two matrices; got ", a.tensor.shape(), " and ", b.tensor.shape(),
+         call_site(a.where));
+  const Tensor product = matmul(a, b);
+  Shape joint;
+  if (!broadcast_shapes(x.tensor.shape(), product.shape(), joint) || !(joint == product.shape()))
+    fail(ErrorKind::shape, "[addmm] the first array must broadcast to ", product.shape(), "; got ", x.tensor.shape(),
+         call_site(x.where));
+  const auto times = [&](const Tensor& t, double v) { return v == 1 ? t : mul(At(t, x.where), v); };
+  return beta == 0 ? times(product, alpha) : add(At(times(x.tensor, beta), x.where), times(product, alpha));
 }
 
 Tensor linear(At x, const Tensor& weight, const Tensor& bias) {

@@ -37,7 +37,40 @@ Tensor slice_derivative(const DerivativeArgs& a, int) {
 
 Tensor pad_derivative(const DerivativeArgs& a, int) {
   const Tensor& g = a.g;
-  return record(kSlice, {&g}, g.dtype(), a.inputs[0].shape(), a.attrs, g.node().where);
+  SliceAttrs attrs = std::get<SliceAttrs>(a.attrs);
+  attrs.fill = 0;
+  return record(kSlice, {&g}, g.dtype(), a.inputs[0].shape(), attrs, g.node().where);
+}
+
+Tensor unfold_derivative(const DerivativeArgs& a, int) {
+  const auto& attrs = std::get<UnfoldAttrs>(a.attrs);
+  return fold(At(a.g, a.output.node().where), a.inputs[0].shape(), attrs.axis, attrs.step);
+}
+
+Tensor fold_derivative(const DerivativeArgs& a, int) {
+  const auto& attrs = std::get<UnfoldAttrs>(a.attrs);
+  return unfold(At(a.g, a.output.node().where), attrs.axis, a.inputs[0].shape().back(), attrs.step);
+}
+
+// Sizes of `count` elements, the one that is -1 replaced by what is left.
+std::vector<int64_t> filled_in(const char* op, At x, std::initializer_list<int64_t> dims, int64_t count) {
+  std::vector<int64_t> sizes(dims);
+  int64_t known = 1, open = -1;
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    if (sizes[i] != -1) {
+      known *= sizes[i];
+      continue;
+    }
+    if (open >= 0) fail(ErrorKind::shape, "[", op, "] only one size may be -1", call_site(x.where));
+    open = static_cast<int64_t>(i);
+  }
+  if (open >= 0) {
+    if (known <= 0 || count % known != 0)
+      fail(ErrorKind::shape, "[", op, "] ", count, " elements are no multiple of ", known, "; got ", x.tensor.shape(),
+           call_site(x.where));
+    sizes[open] = count / known;
+  }
+  return sizes;
 }
 
 Tensor transfer_derivative(const DerivativeArgs& a, int) { return to_device(a.g, a.inputs[0].device()); }
@@ -54,22 +87,7 @@ Tensor reshape(At x, const Shape& shape) {
 }
 
 Tensor reshape(At x, std::initializer_list<int64_t> dims) {
-  std::vector<int64_t> sizes(dims);
-  int64_t known = 1, open = -1;
-  for (size_t i = 0; i < sizes.size(); ++i) {
-    if (sizes[i] != -1) {
-      known *= sizes[i];
-      continue;
-    }
-    if (open >= 0) fail(ErrorKind::shape, "[reshape] only one size may be -1", call_site(x.where));
-    open = static_cast<int64_t>(i);
-  }
-  if (open >= 0) {
-    if (known <= 0 || x.tensor.numel() % known != 0)
-      fail(ErrorKind::shape, "[reshape] ", x.tensor.numel(), " elements are no multiple of ", known, "; got ",
-           x.tensor.shape(), call_site(x.where));
-    sizes[open] = x.tensor.numel() / known;
-  }
+  const std::vector<int64_t> sizes = filled_in("reshape", x, dims, x.tensor.numel());
   return reshape(x, Shape(std::span<const int64_t>(sizes)));
 }
 
@@ -136,6 +154,38 @@ Tensor squeeze(At x, int64_t axis) {
   return reshape(x, x.tensor.shape().without(a));
 }
 
+Tensor squeeze(At x) {
+  std::vector<int64_t> dims;
+  for (int64_t d : x.tensor.shape())
+    if (d != 1) dims.push_back(d);
+  return reshape(x, Shape(std::span<const int64_t>(dims)));
+}
+
+Tensor unflatten(At x, int64_t axis, std::initializer_list<int64_t> sizes) {
+  const Shape& s = x.tensor.shape();
+  const int a = normalize_axis(axis, s.rank(), "unflatten");
+  const std::vector<int64_t> parts = filled_in("unflatten", x, sizes, s[a]);
+  int64_t product = 1;
+  for (int64_t d : parts) product *= d;
+  if (product != s[a])
+    fail(ErrorKind::shape, "[unflatten] the sizes must multiply to ", s[a], ", the size of axis ", a, "; got ", product,
+         " for ", s, call_site(x.where));
+  std::vector<int64_t> dims(s.begin(), s.begin() + a);
+  dims.insert(dims.end(), parts.begin(), parts.end());
+  dims.insert(dims.end(), s.begin() + a + 1, s.end());
+  return reshape(x, Shape(std::span<const int64_t>(dims)));
+}
+
+Tensor movedim(At x, int64_t from, int64_t to) {
+  const int rank = x.tensor.rank();
+  const int a = normalize_axis(from, rank, "movedim"), b = normalize_axis(to, rank, "movedim");
+  std::vector<int64_t> axes;
+  for (int i = 0; i < rank; ++i)
+    if (i != a) axes.push_back(i);
+  axes.insert(axes.begin() + b, a);
+  return permute(x, axes);
+}
+
 Tensor slice(At x, int64_t axis, int64_t start, int64_t stop, int64_t step) {
   const Shape& s = x.tensor.shape();
   const int a = normalize_axis(axis, s.rank(), "slice");
@@ -154,6 +204,67 @@ Tensor slice(At x, int64_t axis, int64_t start, int64_t stop, int64_t step) {
   attrs.start[a] = start;
   attrs.step[a] = step;
   return record(kSlice, {&x.tensor}, x.tensor.dtype(), shape, attrs, x.where);
+}
+
+Tensor narrow(At x, int64_t axis, int64_t start, int64_t length) {
+  const Shape& s = x.tensor.shape();
+  const int a = normalize_axis(axis, s.rank(), "narrow");
+  if (start < 0 || length < 0 || length > s[a] || start > s[a] - length)
+    fail(ErrorKind::value, "[narrow] entries ", start, " to ", start, " + ", length, " must lie within the ", s[a],
+         " of axis ", a, "; got ", s, call_site(x.where));
+  return slice(x, a, start, start + length);
+}
+
+Tensor select(At x, int64_t axis, int64_t position) {
+  const Shape& s = x.tensor.shape();
+  const int a = normalize_axis(axis, s.rank(), "select");
+  if (position < -s[a] || position >= s[a])
+    fail(ErrorKind::value, "[select] axis ", a, " has ", s[a], " entries; got position ", position, " for ", s,
+         call_site(x.where));
+  if (position < 0) position += s[a];
+  const Tensor one = slice(x, a, position, position + 1);
+  return reshape(At(one, x.where), s.without(a));
+}
+
+Tensor flip(At x, std::initializer_list<int64_t> axes) {
+  const Shape& s = x.tensor.shape();
+  int64_t reversed = axes.size() == 0 ? (int64_t{1} << s.rank()) - 1 : 0;
+  for (int64_t axis : axes) {
+    const int64_t bit = int64_t{1} << normalize_axis(axis, s.rank(), "flip");
+    if (reversed & bit) fail(ErrorKind::shape, "[flip] names axis ", axis, " twice for ", s, call_site(x.where));
+    reversed |= bit;
+  }
+  SliceAttrs attrs;
+  attrs.step.fill(1);
+  bool changes = false;
+  for (int i = 0; i < s.rank(); ++i) {
+    if (!(reversed >> i & 1) || s[i] < 2) continue;
+    attrs.start[i] = s[i] - 1;
+    attrs.step[i] = -1;
+    changes = true;
+  }
+  return changes ? record(kSlice, {&x.tensor}, x.tensor.dtype(), s, attrs, x.where) : x.tensor;
+}
+
+Tensor unfold(At x, int64_t axis, int64_t size, int64_t step) {
+  const Shape& s = x.tensor.shape();
+  const int a = normalize_axis(axis, s.rank(), "unfold");
+  if (size < 1 || size > s[a] || step < 1)
+    fail(ErrorKind::value, "[unfold] windows must have 1 to ", s[a], " entries of axis ", a,
+         " and a positive step; got size ", size, " and step ", step, " for ", s, call_site(x.where));
+  const Shape shape = s.with(a, (s[a] - size) / step + 1).inserted(s.rank(), size);
+  return record(kUnfold, {&x.tensor}, x.tensor.dtype(), shape, UnfoldAttrs{a, step}, x.where);
+}
+
+Tensor fold(At windows, const Shape& shape, int64_t axis, int64_t step) {
+  const Tensor& w = windows.tensor;
+  const int a = normalize_axis(axis, shape.rank(), "fold");
+  const bool fits = step >= 1 && w.rank() == shape.rank() + 1 && w.shape().without(shape.rank()) == shape.with(a, w.shape()[a]) &&
+                    (w.shape()[a] - 1) * step + w.shape().back() <= shape[a];
+  if (!fits)
+    fail(ErrorKind::shape, "[fold] windows ", w.shape(), ", one every ", step, " entries of axis ", a, ", do not fit ",
+         shape, call_site(windows.where));
+  return record(kFold, {&w}, w.dtype(), shape, UnfoldAttrs{a, step}, windows.where);
 }
 
 Tensor Tensor::operator[](int64_t i) const {
@@ -182,6 +293,8 @@ const OpDef kPermute(OpFacts{.name = "permute", .kind = OpKind::movement, .deriv
 const OpDef kExpand(OpFacts{.name = "expand", .kind = OpKind::movement, .derivative = expand_derivative});
 const OpDef kSlice(OpFacts{.name = "slice", .kind = OpKind::movement, .derivative = slice_derivative});
 const OpDef kPad(OpFacts{.name = "pad", .kind = OpKind::producer, .derivative = pad_derivative});
+const OpDef kUnfold(OpFacts{.name = "unfold", .kind = OpKind::movement, .derivative = unfold_derivative});
+const OpDef kFold(OpFacts{.name = "fold", .kind = OpKind::producer, .derivative = fold_derivative});
 const OpDef kTransfer(OpFacts{.name = "transfer", .kind = OpKind::transfer, .derivative = transfer_derivative});
 
 // The members of Tensor that are ops.

@@ -15,7 +15,7 @@ class Tensor;
 enum class OpKind : uint8_t {
   leaf,         // buffer, scalar or constant
   elementwise,  // a row of ops.def, or cast
-  movement,     // reshape, permute, expand, slice: read through strides, no call of its own
+  movement,     // reshape, permute, expand, slice, unfold, diagonal: read through strides, no call of its own
   producer,     // has a kernel that hands out tiles: matmul, reductions, row ops, random
   transfer,     // copies to another device
 };
@@ -65,6 +65,10 @@ extern const OpDef kSum, kMean, kMax;                                        // 
 extern const OpDef kSoftmax, kLogSoftmax, kCrossEntropy, kCrossEntropyGrad;  // ops/loss.cpp
 extern const OpDef kLayerNorm, kLayerNormGrad, kLayerNormWeightGrad;         // ops/normalization.cpp
 extern const OpDef kReshape, kPermute, kExpand, kSlice, kPad;                // ops/movement.cpp
+extern const OpDef kUnfold, kFold, kDiagonal;                                // ops/movement.cpp, ops/diagonal.cpp
+extern const OpDef kCat;                                                     // ops/concat.cpp
+extern const OpDef kGather, kIndexSelect, kTake, kScatter, kScatterAdd, kIndexAdd, kOneHot;  // ops/index.cpp
+extern const OpDef kEmbedding, kBagOf, kBagArgmax;                                           // ops/embedding.cpp
 extern const OpDef kRandom;                                                  // ops/random.cpp
 extern const OpDef kTransfer;                                                // ops/movement.cpp
 extern const OpDef kRelayout;                                                // graph/passes/layout.cpp

@@ -59,6 +59,8 @@ void manual_seed(uint64_t seed) {
 
 Tensor rand(const Shape& shape, CreateOptions o) { return random(Distribution::uniform, 0, 1, shape, o); }
 Tensor randn(const Shape& shape, CreateOptions o) { return random(Distribution::normal, 0, 1, shape, o); }
+Tensor rand_like(const Tensor& x) { return rand(x.shape(), {.dtype = x.dtype(), .device = x.device()}); }
+Tensor randn_like(const Tensor& x) { return randn(x.shape(), {.dtype = x.dtype(), .device = x.device()}); }
 Tensor uniform(const Shape& shape, double low, double high, CreateOptions o) {
   return random(Distribution::uniform, low, high, shape, o);
 }

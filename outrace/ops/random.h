@@ -10,6 +10,8 @@ void manual_seed(uint64_t seed);
 
 Tensor rand(const Shape& shape, CreateOptions options = {});   // uniform in [0, 1)
 Tensor randn(const Shape& shape, CreateOptions options = {});  // standard normal
+Tensor rand_like(const Tensor& x);                             // of x's shape, dtype and device
+Tensor randn_like(const Tensor& x);
 Tensor uniform(const Shape& shape, double low, double high, CreateOptions options = {});
 Tensor normal(const Shape& shape, double mean, double deviation, CreateOptions options = {});
 Tensor randint(int64_t low, int64_t high, const Shape& shape,

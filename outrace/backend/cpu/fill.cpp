@@ -117,18 +117,18 @@ int64_t source_row(const Padding& p, int64_t index) {
 
 // Elements first .. last of a row of the result.
 template <class T>
-void pad_row(const Padding& p, const T* x, int64_t first, int64_t last, T* out) {
-  const auto bytes = [](int64_t n) { return static_cast<size_t>(n) * sizeof(T); };
+void pad_row(const Padding& p, const T* x, int64_t first, int64_t last, T fill, T* out) {
   if (x == nullptr || p.last_from == 0) {
-    std::memset(out, 0, bytes(last - first));
+    std::fill_n(out, last - first, fill);
   } else if (p.last_step == 1) {
     const int64_t begin = std::clamp(p.last_start, first, last);
     const int64_t end = std::clamp(p.last_start + p.last_from, first, last);
-    std::memset(out, 0, bytes(begin - first));
-    if (end > begin) std::memcpy(out + (begin - first), x + (begin - p.last_start), bytes(end - begin));
-    std::memset(out + (end - first), 0, bytes(last - end));
+    std::fill_n(out, begin - first, fill);
+    if (end > begin)
+      std::memcpy(out + (begin - first), x + (begin - p.last_start), static_cast<size_t>(end - begin) * sizeof(T));
+    std::fill_n(out + (end - first), last - end, fill);
   } else {
-    std::memset(out, 0, bytes(last - first));
+    std::fill_n(out, last - first, fill);
     // A negative step: the same elements from the last one on.
     const int64_t step = std::abs(p.last_step), sign = p.last_step < 0 ? -1 : 1;
     const int64_t start = sign < 0 ? p.last_start + (p.last_from - 1) * p.last_step : p.last_start;
@@ -140,7 +140,7 @@ void pad_row(const Padding& p, const T* x, int64_t first, int64_t last, T* out) 
 }
 
 template <class T>
-void pad_as(const Padding& p, const void* x, void* out, int64_t count) {
+void pad_as(const Padding& p, const void* x, uint64_t fill, void* out, int64_t count) {
   const T* in = static_cast<const T*>(x);
   const int64_t task_elements = kPadTask / static_cast<int64_t>(sizeof(T));
   parallel_for(ceil_div(count, task_elements), [&](int64_t task) {
@@ -149,10 +149,27 @@ void pad_as(const Padding& p, const void* x, void* out, int64_t count) {
       const int64_t row = i / p.last_to, first = i % p.last_to;
       const int64_t last = std::min(p.last_to, first + (end - i));
       const int64_t source = source_row(p, row);
-      pad_row(p, source < 0 ? nullptr : in + source * p.last_from, first, last, static_cast<T*>(out) + i);
+      pad_row(p, source < 0 ? nullptr : in + source * p.last_from, first, last, static_cast<T>(fill),
+              static_cast<T*>(out) + i);
       i += last - first;
     }
   });
+}
+
+// A number's bits in a dtype, in the low bytes.
+uint64_t bits_of(double value, DType dtype) {
+  uint64_t bits = 0;
+  visit_dtype(dtype, [&](auto zero) {
+    using T = decltype(zero);
+    const T v = [&] {
+      if constexpr (std::is_same_v<T, bf16> || std::is_same_v<T, f16>)
+        return T(static_cast<float>(value));
+      else
+        return static_cast<T>(value);
+    }();
+    std::memcpy(&bits, &v, sizeof v);
+  });
+  return bits;
 }
 
 }  // namespace
@@ -176,12 +193,13 @@ void pad(DType dtype, const void* x, const Shape& x_shape, const SliceAttrs& att
   for (int i = 0; i < shape.rank(); ++i)
     OUTRACE_ASSERT(attrs.step[i] != 0 || x_shape[i] <= 1, "pad with step 0 along axis ", i);
   const Padding p = plan_padding(x_shape, shape, attrs);
+  const uint64_t fill = bits_of(attrs.fill, dtype);
   if (x_shape.numel() == 0) x = nullptr;
   switch (size_of(dtype)) {
-    case 1: return pad_as<uint8_t>(p, x, out, shape.numel());
-    case 2: return pad_as<uint16_t>(p, x, out, shape.numel());
-    case 4: return pad_as<uint32_t>(p, x, out, shape.numel());
-    default: return pad_as<uint64_t>(p, x, out, shape.numel());
+    case 1: return pad_as<uint8_t>(p, x, fill, out, shape.numel());
+    case 2: return pad_as<uint16_t>(p, x, fill, out, shape.numel());
+    case 4: return pad_as<uint32_t>(p, x, fill, out, shape.numel());
+    default: return pad_as<uint64_t>(p, x, fill, out, shape.numel());
   }
 }
 

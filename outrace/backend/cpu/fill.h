@@ -11,8 +11,8 @@ namespace outrace::cpu {
 // i64 one, cut to the type. Uniform and normal numbers are for floats, Distribution::integer is for all types.
 void fill_random(const RandomAttrs& attrs, RandomState state, DType dtype, void* out, int64_t count);
 
-// out = zeros(shape) with out[start + i * step] = x[i] on every axis. `attrs` has the rank of both shapes; steps may be
-// negative.
+// out = full(shape, attrs.fill) with out[start + i * step] = x[i] on every axis. `attrs` has the rank of both shapes;
+// steps may be negative.
 void pad(DType dtype, const void* x, const Shape& x_shape, const SliceAttrs& attrs, void* out, const Shape& shape);
 
 }  // namespace outrace::cpu

@@ -1,4 +1,5 @@
 // Ops that move elements, as calls of a plan.
+#include "outrace/backend/cpu/concat.h"
 #include "outrace/backend/cpu/fill.h"
 #include "outrace/backend/cpu/kernel_rows.h"
 #include "outrace/backend/cpu/relayout.h"
@@ -23,6 +24,31 @@ class PadCall final : public ResolvedCall {
   SliceAttrs attrs_;
   DType dtype_;
   Shape from_, to_;
+  Place x_, result_;
+};
+
+// x windows [outer axes, count, inner axes, length].
+class FoldWindowsCall final : public ResolvedCall {
+ public:
+  FoldWindowsCall(const Call& call, const Plan& plan)
+      : x_(Place::of(call.operands[0], plan)), result_{call.result, 0} {
+    const auto& attrs = std::get<UnfoldAttrs>(call.attrs);
+    const int axis = static_cast<int>(attrs.axis);
+    const Shape& windows = call.operand_shapes[0];
+    fold_ = {.dtype = call.dtype,
+             .outer = 1,
+             .size = call.shape[axis],
+             .inner = 1,
+             .count = windows[axis],
+             .length = windows.back(),
+             .step = attrs.step};
+    for (int i = 0; i < axis; ++i) fold_.outer *= call.shape[i];
+    for (int i = axis + 1; i < call.shape.rank(); ++i) fold_.inner *= call.shape[i];
+  }
+  void run(const Frame& f) override { fold(fold_, x_.at(f), result_.at(f)); }
+
+ private:
+  FoldCall fold_;
   Place x_, result_;
 };
 
@@ -51,6 +77,7 @@ class RelayoutCall final : public ResolvedCall {
 
 const KernelRow kRows[] = {
     {&kPad, "pad", pad_why_not, make<PadCall>},
+    {&kFold, "windows", pad_why_not, make<FoldWindowsCall>},
     {&kRelayout, "panels", relayout_why_not, make<RelayoutCall>},
 };
 

@@ -62,18 +62,36 @@ std::optional<Strides> reshape_strides(const Shape& from, const Strides& strides
   return out;
 }
 
-// Whether the producer can read `access` as it lies. Products take any strides of the last two axes and one stride over
-// the rest.
-bool readable(const IrNode& user, const Access& access, const Shape& shape) {
-  if (reduces(user)) return true;
-  if (user.op != &kMatmul) return is_dense(access, shape);
-  int inner = -1;  // the last leading axis that is more than one entry
-  for (int i = shape.rank() - 3; i >= 0; --i) {
+// Whether one stride walks all axes before `end`.
+bool one_stride(const Access& access, const Shape& shape, int end) {
+  int inner = -1;  // the last of them that is more than one entry
+  for (int i = end - 1; i >= 0; --i) {
     if (shape[i] == 1) continue;
     if (inner >= 0 && access.strides[i] != access.strides[inner] * shape[inner]) return false;
     inner = i;
   }
   return true;
+}
+
+bool backwards(const Access& access, const Shape& shape) {
+  for (int i = 0; i < shape.rank(); ++i)
+    if (shape[i] > 1 && access.strides[i] < 0) return true;
+  return false;
+}
+
+// Whether the producer can read `access` as it lies. Products take any forward strides of the last two axes and one
+// stride over the rest; cat takes rows of memory that begin one stride apart.
+bool readable(const IrNode& user, const Access& access, const Shape& shape) {
+  if (is_dense(access, shape)) return true;
+  if (backwards(access, shape)) return false;
+  if (reduces(user)) return true;
+  if (user.op == &kMatmul) return one_stride(access, shape, shape.rank() - 2);
+  if (user.op != &kCat) return false;
+  const int axis = static_cast<int>(std::get<ConcatAttrs>(user.attrs).axis);
+  const Strides dense = contiguous_strides(shape);
+  for (int i = axis; i < shape.rank(); ++i)
+    if (shape[i] != 1 && access.strides[i] != dense[i]) return false;
+  return one_stride(access, shape, axis);
 }
 
 struct Fuser {
@@ -92,9 +110,11 @@ struct Fuser {
       const IrNode& n = ir.nodes[i];
       std::optional<Access> a;
       if (n.op->kind == OpKind::movement) a = move(ir, n, f.access[n.inputs[0]]);
+      const bool memory = a && ir.nodes[a->base].op != &kScalar;  // a number has none that a producer could read
       if (a)
         for (int u : users[i])
-          if (ir.nodes[u].op->kind == OpKind::producer && !readable(ir.nodes[u], *a, n.shape)) a.reset();
+          if (a && ir.nodes[u].op->kind == OpKind::producer && (!memory || !readable(ir.nodes[u], *a, n.shape)))
+            a.reset();
       f.access[i] = a ? *a : Access{static_cast<int>(i), 0, contiguous_strides(n.shape)};
     }
   }
@@ -245,6 +265,18 @@ std::optional<Access> move(const Ir& ir, const IrNode& n, const Access& in) {
   } else if (n.op == &kExpand) {
     const int shift = n.shape.rank() - from.rank();
     for (int i = 0; i < from.rank(); ++i) out.strides[i + shift] = from[i] == 1 ? 0 : in.strides[i];
+  } else if (n.op == &kUnfold) {
+    const auto& u = std::get<UnfoldAttrs>(n.attrs);
+    out.strides = in.strides;
+    out.strides[u.axis] = in.strides[u.axis] * u.step;
+    out.strides[n.shape.rank() - 1] = in.strides[u.axis];
+  } else if (n.op == &kDiagonal) {
+    const auto& d = std::get<DiagonalAttrs>(n.attrs);
+    int to = 0;
+    for (int i = 0; i < from.rank(); ++i)
+      if (i != d.axis_a && i != d.axis_b) out.strides[to++] = in.strides[i];
+    out.strides[to] = in.strides[d.axis_a] + in.strides[d.axis_b];
+    if (n.shape.numel() > 0) out.offset += std::abs(d.offset) * in.strides[d.offset < 0 ? d.axis_a : d.axis_b];
   } else {
     OUTRACE_ASSERT(n.op == &kSlice);
     const auto& s = std::get<SliceAttrs>(n.attrs);
