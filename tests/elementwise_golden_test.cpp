@@ -111,7 +111,7 @@ TEST(ElementwiseGolden, EveryActivation) {
   const std::map<std::string, std::pair<std::vector<std::string>, Fn>> cases = {
       {"leaky_relu", {{"x"}, [](const Args& a) { return leaky_relu(a[0], 0.2); }}},
       {"elu", {{"x"}, [](const Args& a) { return elu(a[0], 1.5); }}},
-      {"celu", {{"x"}, [](const Args& a) { return celu(a[0], 0.7); }}},
+      {"celu", {{"x"}, [](const Args& a) { return celu(a[0], 0.5); }}},
       {"softplus", {{"x"}, [](const Args& a) { return softplus(a[0], 2, 3); }}},
       {"hardtanh", {{"x"}, [](const Args& a) { return hardtanh(a[0], -1, 2); }}},
       {"clamp", {{"x"}, [](const Args& a) { return clamp(a[0], -1, 1.5); }}},
