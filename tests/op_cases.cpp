@@ -44,6 +44,38 @@ void add_elementwise(std::vector<OpCase>& out) {
                  }});
 }
 
+// Composed from rows; each range lies on one side of a kink or holds none that a random number meets.
+void add_activations(std::vector<OpCase>& out) {
+  const auto one = [&](const char* op, const char* name, double low, double high, Tensor (*fn)(const Tensor&)) {
+    out.push_back({op, name, {{3, 4}}, low, high, [fn](Args a) { return fn(a[0]); }, 8});
+  };
+  one("selu", "selu of positives", 0.1, 3, [](const Tensor& x) { return selu(x); });
+  one("relu6", "relu6 past its bounds", -9, 9, [](const Tensor& x) { return relu6(x); });
+  one("hard_sigmoid", "hard_sigmoid past its bounds", -5, 5, [](const Tensor& x) { return hard_sigmoid(x); });
+  one("hard_swish", "hard_swish past its bounds", -5, 5, [](const Tensor& x) { return hard_swish(x); });
+  one("softsign", "softsign of negatives", -3, -0.2, [](const Tensor& x) { return softsign(x); });
+  one("pow", "cube of negatives", -3, -0.5, [](const Tensor& x) { return pow(x, 3); });
+  one("pow", "powers of a number", -3, 3, [](const Tensor& x) { return pow(1.5, x); });
+  one("select", "leaky_relu", -3, 3, [](const Tensor& x) { return leaky_relu(x, 0.2); });
+  one("select", "elu of negatives", -3, -0.1, [](const Tensor& x) { return elu(x, 1.5); });
+  one("select", "elu of positives", 0.1, 3, [](const Tensor& x) { return elu(x, 1.5); });
+  one("select", "celu of negatives", -3, -0.1, [](const Tensor& x) { return celu(x, 0.7); });
+  one("select", "hardtanh", -3, 3, [](const Tensor& x) { return hardtanh(x, -1, 2); });
+  one("select", "clamp", -3, 3, [](const Tensor& x) { return clamp(x, -1, 1.5); });
+  one("select", "softplus with beta", -3, 3, [](const Tensor& x) { return softplus(x, 2); });
+  one("select", "threshold", -3, 3, [](const Tensor& x) { return threshold(x, 0.5, -2); });
+  one("select", "softshrink", -3, 3, [](const Tensor& x) { return softshrink(x * x, 0.7); });
+  one("select", "hardshrink", -3, 3, [](const Tensor& x) { return hardshrink(x * x, 0.7); });
+  one("tanh", "tanhshrink", -3, 3, [](const Tensor& x) { return tanhshrink(x); });
+  one("sigmoid", "glu", -3, 3, [](const Tensor& x) { return glu(x); });
+  one("add", "lerp", -3, 3, [](const Tensor& x) { return lerp(x, square(x), 0.3); });
+  out.push_back({"select", "prelu", {{2, 3, 4}, {3}}, -3, 3, [](Args a) { return prelu(a[0], a[1]); }, 8});
+  out.push_back(
+      {"select", "clamp to tensors", {{3, 4}, {4}, {}}, -3, 3, [](Args a) { return clamp(a[0], a[1], a[2]); }, 8});
+  out.push_back(
+      {"select", "lerp by a tensor", {{3, 4}, {4}, {3, 1}}, -3, 3, [](Args a) { return lerp(a[0], a[1], a[2]); }, 32});
+}
+
 void add_reductions(std::vector<OpCase>& out) {
   const std::vector<std::pair<Shape, ReduceOptions>> forms = {{{3, 4}, {}},
                                                               {{3, 4}, {{0}, false}},
@@ -175,6 +207,7 @@ void add_losses(std::vector<OpCase>& out) {
 std::vector<OpCase> op_cases() {
   std::vector<OpCase> out;
   add_elementwise(out);
+  add_activations(out);
   add_reductions(out);
   add_products(out);
   add_movement(out);

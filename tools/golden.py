@@ -5,42 +5,16 @@ usage: python3 tools/golden.py [FOLDER]        (needs PyTorch; the default folde
 
 The same version of PyTorch gives the same files. Nothing here reads outrace: the values are PyTorch's alone.
 """
-import json
 import pathlib
 import sys
 
-import numpy as np
 import torch
 from torch.nn import functional as F
 
+from golden_elementwise import activation, elementwise
+from golden_values import numbers, with_gradients, write
+
 DTYPES = {"f32": torch.float32, "f64": torch.float64}
-
-
-def numbers(tensor):
-    """Nested lists with the fewest digits that give the same bits back; what JSON cannot hold becomes a string."""
-    array = tensor.detach().numpy() if torch.is_tensor(tensor) else np.asarray(tensor)
-
-    def one(value):
-        if isinstance(value, (np.integer, int)):
-            return int(value)
-        return float(str(value)) if np.isfinite(value) else str(value)
-
-    return one(array[()]) if array.ndim == 0 else [numbers(row) for row in array]
-
-
-def write(folder, name, groups):
-    """One array a line, so that a change is seen where it is."""
-
-    def text(value, indent):
-        if not isinstance(value, dict):
-            return json.dumps(value, separators=(",", ":"), allow_nan=False)
-        pad = " " * (indent + 1)
-        rows = ",\n".join(f'{pad}"{key}": {text(element, indent + 1)}' for key, element in value.items())
-        return "{\n" + rows + "\n" + " " * indent + "}"
-
-    path = folder / f"{name}.json"
-    path.write_text(text(groups, 0) + "\n")
-    print(f"{path}: {path.stat().st_size / 1024:.0f} KiB")
 
 
 # --- training -------------------------------------------------------------------------------------------------------
@@ -108,19 +82,6 @@ def training(folder):
 
 # --- softmax and cross-entropy --------------------------------------------------------------------------------------
 
-def with_gradients(function, upstream_seed, **inputs):
-    """The inputs, the output, an upstream gradient and the gradient of each differentiable input."""
-    leaves = {k: v.clone().requires_grad_(v.is_floating_point()) for k, v in inputs.items()}
-    out = function(**leaves)
-    generator = torch.Generator().manual_seed(upstream_seed)
-    upstream = torch.randn(out.shape, generator=generator, dtype=torch.float64).round(decimals=2)
-    out.backward(upstream)
-    case = {k: numbers(v) for k, v in inputs.items()}
-    case |= {"y": numbers(out), "g": numbers(upstream)}
-    case |= {f"d{k}": numbers(v.grad) for k, v in leaves.items() if v.grad is not None}
-    return case
-
-
 def softmax(folder):
     torch.manual_seed(2)
     inputs = {
@@ -167,59 +128,10 @@ def cross_entropy(folder):
     write(folder, "cross_entropy", groups)
 
 
-# --- elementwise ----------------------------------------------------------------------------------------------------
-
-def grid(low, high):
-    return torch.linspace(low, high, 13, dtype=torch.float64)
-
-
-TIES = torch.tensor([-1.0, 0.0, 2.0], dtype=torch.float64)
-# Where rounding, overflow or a pole decides. PyTorch's sign(nan) is 0; ours keeps the NaN, so `sign` leaves it out.
-SPECIAL = [0.0, -0.0, torch.inf, -torch.inf, torch.nan, 5e-324, 1e-310, 1e-20, 1e20, 1.5e308, -1.5e308]
-SPECIAL += [709.0, 710.0, -745.0, -746.0, 20.0, -40.0]
-UNARY = {  # function of PyTorch, range
-    "neg": (torch.neg, -3, 3),
-    "abs": (torch.abs, -3, 3),
-    "sign": (torch.sign, -3, 3),
-    "square": (torch.square, -3, 3),
-    "exp": (torch.exp, -30, 30),
-    "log": (torch.log, 0.01, 40),
-    "sqrt": (torch.sqrt, 0.01, 40),
-    "rsqrt": (torch.rsqrt, 0.01, 40),
-    "reciprocal": (torch.reciprocal, 0.1, 4),
-    "relu": (torch.relu, -3, 3),
-    "sigmoid": (torch.sigmoid, -36, 36),
-    "tanh": (torch.tanh, -20, 20),
-}
-BINARY = {
-    "add": torch.add,
-    "sub": torch.sub,
-    "mul": torch.mul,
-    "div": torch.div,
-    "maximum": torch.maximum,
-    "minimum": torch.minimum,
-}
-
-
-def elementwise(folder):
-    groups = {"unary": {}, "binary": {}}
-    for name, (function, low, high) in UNARY.items():
-        case = with_gradients(function, 6, x=grid(low, high))
-        special = torch.tensor([v for v in SPECIAL if name != "sign" or v == v], dtype=torch.float64)
-        case["special"] = {"x": numbers(special), "y": numbers(function(special))}
-        groups["unary"][name] = case
-    x, z = torch.cat([grid(-3, 3), TIES]), torch.cat([grid(2.5, 0.5), TIES])
-    for name, function in BINARY.items():
-        # division: no tie at 0 / 0
-        keep = slice(None, 13) if name == "div" else slice(None)
-        groups["binary"][name] = with_gradients(lambda x, z: function(x, z), 7, x=x[keep], z=z[keep])
-    write(folder, "elementwise", groups)
-
-
 if __name__ == "__main__":
     default_folder = pathlib.Path(__file__).parents[1] / "tests/golden"
     target_folder = pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else default_folder
     torch.set_num_threads(1)
     print("PyTorch", torch.__version__)
-    for make in (training, softmax, cross_entropy, elementwise):
+    for make in (training, softmax, cross_entropy, elementwise, activation):
         make(target_folder)

@@ -10,10 +10,6 @@ namespace {
 // times a gradient of 0 would be NaN.
 Tensor negative_part(const Tensor& positive, At x) { return select(positive, 0, x); }
 
-// low where it is above x or NaN; x's own NaN stays.
-Tensor at_least(At x, At low) { return select(logical_or(x < low, isnan(low)), low, x); }
-Tensor at_most(At x, At high) { return select(logical_or(x > high, isnan(high)), high, x); }
-
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 }  // namespace
@@ -65,15 +61,15 @@ Tensor hardtanh(At x, double low, double high) {
 
 Tensor clamp(At x, std::optional<double> low, std::optional<double> high) {
   if (!low && !high) fail(ErrorKind::value, "[clamp] needs at least one bound", call_site(x.where));
-  // A comparison with NaN is false; adding it is NaN everywhere.
-  if ((low && std::isnan(*low)) || (high && std::isnan(*high))) return x + std::numeric_limits<double>::quiet_NaN();
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  if ((low && std::isnan(*low)) || (high && std::isnan(*high))) return x * 0 + nan;  // with a gradient of 0
   Tensor y = x.tensor;
-  if (low) y = select(y < *low, *low, y);
-  if (high) y = select(y > *high, *high, y);
+  if (low) y = select(y <= *low, *low, y);
+  if (high) y = select(y >= *high, *high, y);
   return y;
 }
 
-Tensor clamp(At x, At low, At high) { return at_most(at_least(x, low), high); }
+Tensor clamp(At x, At low, At high) { return minimum(maximum(x, low), high); }
 
 Tensor threshold(At x, double threshold, double value) { return select(x <= threshold, value, x); }
 

@@ -26,8 +26,9 @@ Tensor softplus(At x, double beta, double threshold = 20);
 
 // x within [low, high]: the gradient is 0 at the bounds and beyond. Throws Error(value) when low > high.
 Tensor hardtanh(At x, double low = -1, double high = 1);
-// max(low, min(x, high)): the gradient passes at the bounds; where low > high the result is high; a bound that is NaN
-// gives NaN. At least one bound, else Error(value). Tensors broadcast and get gradients where they bind.
+// x within [low, high], high where low > high; a bound that is NaN gives NaN. Numbers: at least one bound, else
+// Error(value); the gradient is 0 where one binds, equality included. Tensors broadcast and get the gradient where they
+// bind, half of it at equality.
 Tensor clamp(At x, std::optional<double> low, std::optional<double> high = {});
 Tensor clamp(At x, At low, At high);
 // x > threshold: x, else value.

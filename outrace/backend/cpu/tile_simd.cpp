@@ -94,13 +94,18 @@ void instruction(char* const* cells, const int16_t* operands, int64_t n) {
   const Operand<T, kArity >= 3, (kForm & 4) != 0> w(kArity >= 3 ? cells[operands[3]] : nullptr);
   int64_t i = 0;
   if constexpr (Row<kOp>::kRealOnly) {
-    // The text once only: elementary functions are long, and their time hides the branch.
+    // The text once only: elementary functions are long, and their time hides the branches.
     for (; i < n; i += V::kLanes) {
       const int64_t left = n - i;
-      if (left >= V::kLanes)
-        Row<kOp>::eval(x.at(i), z.at(i), w.at(i)).store(out + i);
+      const bool whole = left >= V::kLanes;
+      const V a = whole ? x.at(i) : x.first(i, left);
+      const V b = whole ? z.at(i) : z.first(i, left);
+      const V c = whole ? w.at(i) : w.first(i, left);
+      const V y = Row<kOp>::eval(a, b, c);
+      if (whole)
+        y.store(out + i);
       else
-        Row<kOp>::eval(x.first(i, left), z.first(i, left), w.first(i, left)).store_first(out + i, left);
+        y.store_first(out + i, left);
     }
     return;
   }
