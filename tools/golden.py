@@ -5,42 +5,19 @@ usage: python3 tools/golden.py [FOLDER]        (needs PyTorch; the default folde
 
 The same version of PyTorch gives the same files. Nothing here reads outrace: the values are PyTorch's alone.
 """
-import json
 import pathlib
 import sys
 
-import numpy as np
 import torch
 from torch.nn import functional as F
 
+sys.path.insert(0, str(pathlib.Path(__file__).parent / "golden"))  # the families that have a module of their own
+
+from common import numbers, write
+from optimizers import optimizers
+from schedulers import schedulers
+
 DTYPES = {"f32": torch.float32, "f64": torch.float64}
-
-
-def numbers(tensor):
-    """Nested lists with the fewest digits that give the same bits back; what JSON cannot hold becomes a string."""
-    array = tensor.detach().numpy() if torch.is_tensor(tensor) else np.asarray(tensor)
-
-    def one(value):
-        if isinstance(value, (np.integer, int)):
-            return int(value)
-        return float(str(value)) if np.isfinite(value) else str(value)
-
-    return one(array[()]) if array.ndim == 0 else [numbers(row) for row in array]
-
-
-def write(folder, name, groups):
-    """One array a line, so that a change is seen where it is."""
-
-    def text(value, indent):
-        if not isinstance(value, dict):
-            return json.dumps(value, separators=(",", ":"), allow_nan=False)
-        pad = " " * (indent + 1)
-        rows = ",\n".join(f'{pad}"{key}": {text(element, indent + 1)}' for key, element in value.items())
-        return "{\n" + rows + "\n" + " " * indent + "}"
-
-    path = folder / f"{name}.json"
-    path.write_text(text(groups, 0) + "\n")
-    print(f"{path}: {path.stat().st_size / 1024:.0f} KiB")
 
 
 # --- training -------------------------------------------------------------------------------------------------------
@@ -221,5 +198,5 @@ if __name__ == "__main__":
     target_folder = pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else default_folder
     torch.set_num_threads(1)
     print("PyTorch", torch.__version__)
-    for make in (training, softmax, cross_entropy, elementwise):
+    for make in (training, softmax, cross_entropy, elementwise, optimizers, schedulers):
         make(target_folder)
