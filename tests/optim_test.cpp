@@ -4,6 +4,7 @@
 
 #include <functional>
 
+#include "expect_error.h"
 #include "golden.h"
 #include "outrace/backend/null/null_backend.h"
 #include "outrace/graph/memory_plan.h"
@@ -16,6 +17,7 @@
 #include "outrace/optim/nadam.h"
 #include "outrace/optim/radam.h"
 #include "outrace/optim/rmsprop.h"
+#include "outrace/optim/scheduler.h"
 #include "outrace/outrace.h"
 
 namespace outrace {
@@ -317,21 +319,6 @@ TEST(Optimizers, EpsStandsBesideTheCorrectedRoot) {
   EXPECT_NEAR(p.item(), -5e-4, 5e-8);
 }
 
-std::string error_of(const std::function<void()>& fn, ErrorKind kind) {
-  try {
-    fn();
-  } catch (const Error& e) {
-    EXPECT_EQ(e.kind(), kind) << e.what();
-    return e.what();
-  }
-  ADD_FAILURE() << "nothing was thrown";
-  return {};
-}
-
-void expect_has(const std::string& text, const std::string& part) {
-  EXPECT_NE(text.find(part), std::string::npos) << text;
-}
-
 // lora-scripts-next#320, schedule_free#32: state belongs to names, not to positions.
 TEST(Optimizers, StateIsMatchedByName) {
   Tensor a = leaf({1, 2}, {2}, DType::f32), b = leaf({1, 2, 3}, {3}, DType::f32), c = leaf({5, 6}, {2}, DType::f32);
@@ -432,6 +419,30 @@ TEST(Optimizers, LoadingIntoACapturedStepGoesOn) {
     EXPECT_EQ(a.to_vector<float>(), after) << name;
     EXPECT_EQ(optimizer->steps(), 4);
   }
+}
+
+TEST(Optimizers, RatesAndMomentaOfASchedulerReachCapturedSteps) {
+  const auto run = [](bool captured) {
+    Tensor a = leaf({1, 2}, {2}, DType::f32);
+    optim::AdamW optimizer({a});
+    optim::OneCycleLR scheduler(optimizer, {.max_lr = {0.1}, .total_steps = 12});
+    const auto step = [&](const Tensor& g) {
+      sum(a * g).backward();
+      optimizer.step();
+    };
+    auto replayed = capture([&](const Tensor& g) { step(g); });
+    const Tensor g = Tensor::from(std::vector<float>{0.5, -1}, {2});
+    std::vector<std::vector<float>> seen;
+    for (int i = 0; i < 12; ++i) {
+      captured ? replayed(g) : step(g);
+      scheduler.step();
+      seen.push_back(a.to_vector<float>());
+    }
+    return seen;
+  };
+  const auto plain = run(false);
+  EXPECT_EQ(plain, run(true));
+  EXPECT_GT(std::abs(plain[4][0] - plain[3][0]), 10 * std::abs(plain[11][0] - plain[10][0]));
 }
 
 TEST(Optimizers, ACapturedStepRefusesUpdateCountsThatDrifted) {

@@ -135,14 +135,17 @@ Tensor orthogonal(const Shape& shape, double gain, CreateOptions options) {
 Tensor trunc_normal(const Shape& shape, double mean, double deviation, double low, double high, CreateOptions options) {
   if (!(low < high)) fail(ErrorKind::value, "[trunc_normal] low must be below high; got ", low, " and ", high);
   if (!(deviation > 0)) fail(ErrorKind::value, "[trunc_normal] deviation must be positive; got ", deviation);
-  const double from = normal_cdf((low - mean) / deviation), to = normal_cdf((high - mean) / deviation);
+  // Bounds above the mean are mirrored: close to 1 the distribution cannot be told from 1.
+  const double sign = low > mean ? -deviation : deviation;
+  const double a = (low - mean) / sign, b = (high - mean) / sign;
+  const double from = normal_cdf(std::min(a, b)), to = normal_cdf(std::max(a, b));
   if (!(from < to))
     fail(ErrorKind::value, "[trunc_normal] no probability between the bounds; got ", low, " and ", high, " for mean ",
          mean);
   std::vector<double> values = rand(shape, {.dtype = DType::f64}).to_vector<double>();
   for (double& v : values) {
     const double p = std::min(std::max(from + v * (to - from), 1e-300), 1 - 0x1p-53);  // bounds may be infinite
-    v = std::min(std::max(mean + deviation * normal_quantile(p), low), high);
+    v = std::min(std::max(mean + sign * normal_quantile(p), low), high);
   }
   return from_host(values, shape, options);
 }

@@ -42,11 +42,13 @@ void Ema::update(std::source_location where) {
   Recorder& recorder = Recorder::current();
   advance();
   if (recorder.capture) {
-    recorder.capture->on_replay.push_back([this, alive = std::weak_ptr<bool>(alive_)] {
+    // What may refuse comes before all that counts.
+    auto& on_replay = recorder.capture->on_replay;
+    on_replay.insert(on_replay.begin(), [this, alive = std::weak_ptr<bool>(alive_)] {
       if (alive.expired()) fail(ErrorKind::state, "[capture] the average of this captured step was destroyed");
       if (applied_) fail(ErrorKind::state, "[Ema] a captured update() ran between apply() and restore()");
-      advance();
     });
+    on_replay.push_back([this] { advance(); });
     recorder.capture->on_failure.push_back([this] { --updates_; });
   }
   for (Entry& e : entries_) {

@@ -93,12 +93,15 @@ Optimizer::Used Optimizer::number_sets(const std::vector<size_t>& updated) {
   return used;
 }
 
-void Optimizer::replay(const std::vector<size_t>& updated, const Used& used) {
+void Optimizer::check_replay(const Used& used) const {
   for (const auto& [set, members] : used)
     for (size_t i : members)
       if (entries_[i].updates != entries_[members[0]].updates)
         fail(ErrorKind::state, "[capture] ", entries_[i].name, " and ", entries_[members[0]].name,
              " have had different numbers of updates since this step was captured; capture it anew");
+}
+
+void Optimizer::replay(const std::vector<size_t>& updated, const Used& used) {
   advance(updated);
   for (const auto& [set, members] : used) {
     const Entry& first = entries_[members[0]];
@@ -147,10 +150,13 @@ void Optimizer::step(const StepOptions& options, std::source_location where) {
   advance(updated);
   const Used used = number_sets(updated);
   if (recorder.capture) {
-    recorder.capture->on_replay.push_back([this, updated, used, alive = std::weak_ptr<bool>(alive_)] {
+    // What may refuse comes before all that counts.
+    auto& on_replay = recorder.capture->on_replay;
+    on_replay.insert(on_replay.begin(), [this, used, alive = std::weak_ptr<bool>(alive_)] {
       if (alive.expired()) fail(ErrorKind::state, "[capture] the optimizer of this captured step was destroyed");
-      replay(updated, used);
+      check_replay(used);
     });
+    on_replay.push_back([this, updated, used] { replay(updated, used); });
     recorder.capture->on_failure.push_back([this, updated] { step_back(updated); });
   }
   std::vector<NumberSet*> set_of(entries_.size());

@@ -104,6 +104,7 @@ class Optimizer {
   void fill(NumberSet& set, const Group& group, int64_t updates) const;
   Used number_sets(const std::vector<size_t>& updated);
   void record_update(Entry& e, const Tensor& gradient, NumberSet& set);
+  void check_replay(const Used& used) const;
   void replay(const std::vector<size_t>& updated, const Used& used);
 
   std::string name_;

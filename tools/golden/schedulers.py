@@ -19,7 +19,6 @@ CASES = {
     "warm_restarts": lambda o: S.CosineAnnealingWarmRestarts(o, T_0=3, T_mult=2, eta_min=0.01),
     "warm_restarts_equal": lambda o: S.CosineAnnealingWarmRestarts(o, T_0=5),
     "lambda": lambda o: S.LambdaLR(o, [lambda t: 1 / (1 + t), lambda t: 0.5**t]),
-    "multiplicative": lambda o: S.MultiplicativeLR(o, lambda t: 0.9 if t % 2 else 1.05),
     "one_cycle": lambda o: S.OneCycleLR(o, max_lr=[0.5, 2.0], total_steps=EPOCHS),
     "one_cycle_linear": lambda o: S.OneCycleLR(o, max_lr=0.5, total_steps=EPOCHS, anneal_strategy="linear",
                                                three_phase=True, pct_start=0.4, div_factor=10, final_div_factor=50),
@@ -28,7 +27,8 @@ CASES = {
         milestones=[4, 14]),
     "chained": lambda o: S.ChainedScheduler([S.ConstantLR(o, factor=0.1, total_iters=4), S.ExponentialLR(o, 0.9)]),
 }
-METRICS = [1.0, 0.8, 0.8, 0.79999, 0.81, 0.7, 0.71, 0.72, 0.73, 0.74, 0.75, 0.69, 0.7, 0.7, 0.7, 0.7, 0.6, 0.61, 0.61, 0.61]
+METRICS = [1.0, 0.8, 0.8, 0.79999, 0.81, 0.7, 0.71, 0.72, 0.73, 0.74, 0.75, 0.69,
+           0.7, 0.7, 0.7, 0.7, 0.6, 0.61, 0.61, 0.61]
 PLATEAU_CASES = {
     "plain": dict(factor=0.5, patience=2),
     "max_abs": dict(mode="max", factor=0.5, patience=1, threshold=0.02, threshold_mode="abs"),
