@@ -387,8 +387,7 @@ TEST(Optimizers, ASavedStateDoesNotChange) {
 TEST(Optimizers, GroupsHaveRatesAndDecaysOfTheirOwn) {
   Tensor a = leaf({1}, {1}, DType::f64), b = leaf({1}, {1}, DType::f64);
   optim::SGD optimizer({{.parameters = {a}, .lr = 0.5}, {.parameters = {b}, .weight_decay = 2.0}}, {.lr = 0.25});
-  push(a, ones({1}));
-  push(b, ones({1}));
+  for (const Tensor& p : optimizer.parameters()) push(p, ones({1}));
   optimizer.step();
   EXPECT_EQ(a.item(), 0.5);
   EXPECT_EQ(b.item(), 1 - 0.25 * 3);

@@ -43,6 +43,12 @@ void Optimizer::zero_grad() {
   for (Entry& e : entries_) e.parameter.zero_grad();
 }
 
+std::vector<Tensor> Optimizer::parameters() const {
+  std::vector<Tensor> out;
+  for (const Entry& e : entries_) out.push_back(e.parameter);
+  return out;
+}
+
 void Optimizer::set_lr(double lr) {
   for (Group& g : groups_) g.lr = lr;
 }

@@ -35,6 +35,8 @@ class Optimizer {
   // When it throws (a label out of range, no memory), parameters, state and step count are as before.
   void step(const StepOptions& options = {}, std::source_location where = std::source_location::current());
   void zero_grad();
+  // Of all groups, in order.
+  std::vector<Tensor> parameters() const;
 
   // Learning rates and momenta are inputs of the program: changing them needs no recompilation.
   double lr(size_t group = 0) const { return groups_.at(group).lr; }
