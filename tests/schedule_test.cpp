@@ -9,6 +9,7 @@
 #include "outrace/graph/memory_plan.h"
 #include "outrace/graph/print.h"
 #include "outrace/graph/program_cache.h"
+#include "outrace/graph/recorder.h"
 #include "outrace/outrace.h"
 
 namespace outrace {
@@ -99,6 +100,29 @@ TEST(Schedule, NetworksNobodyWroteByHand) {
     const Plan& plan = plan_of_step<optim::SGD>(net, 1, optim::SGDOptions{});
     EXPECT_EQ(plan.calls.size(), 5u) << to_string(plan);
     expect_no_weight_gradients(plan, net);
+  }
+}
+
+// Results that nobody else reads are computed where the product's tiles are; not when one of them waits for all tiles.
+TEST(Schedule, TwoResultsOfOneProductAreOneCall) {
+  const Tensor x = zeros({7, 5}, {.device = kNull}), w = zeros({5, 6}, {.device = kNull});
+  const auto calls = [](const std::vector<Tensor>&) {
+    ProgramCache::global().clear();
+    Recorder::current().flush();
+    const std::shared_ptr<CompiledGraph> kept = ProgramCache::global().all().at(0);
+    return kept->executable->plan().calls.size();
+  };
+  {
+    const Tensor y = matmul(x, w);
+    EXPECT_EQ(calls({relu(y), tanh(y) * 3.0}), 1u);
+  }
+  {
+    const Tensor y = exp(x);
+    EXPECT_EQ(calls({relu(y), y * 3.0}), 1u);
+  }
+  {
+    const Tensor y = matmul(x, w);
+    EXPECT_EQ(calls({relu(y), y - max(y)}), 3u);
   }
 }
 

@@ -4,6 +4,7 @@
 #include <thread>
 
 #include "outrace/graph/program_cache.h"
+#include "outrace/graph/recorder.h"
 #include "outrace/outrace.h"
 
 namespace outrace {
@@ -442,6 +443,19 @@ TEST(Tensor, MovesBetweenDtypes) {
   EXPECT_TRUE(layer.weight.requires_grad());
   sum(layer(ones({2, 4}, {.dtype = DType::f64}))).backward();
   EXPECT_TRUE(layer.weight.grad().defined());
+}
+
+// Results that share an operand and that nobody reads are one call, unless one of them waits for all its elements.
+TEST(Tensor, ResultsOfOneOperandMayWaitForDifferentThings) {
+  const Tensor x = Tensor::from(std::vector<double>{1, -2, 3, 0.5}, {2, 2});
+  const Tensor w = Tensor::from(std::vector<double>{1, 0, 0, 2}, {2, 2});
+  const Tensor y = matmul(x, w);  // 1 -4 3 1
+  const Tensor positive = relu(y), below = y - max(y), twice = (y + 1.0) * 2.0, shifted = (y + 1.0) - sum(y);
+  Recorder::current().flush();
+  EXPECT_EQ(below.to_vector<double>(), (std::vector<double>{-2, -7, 0, -2}));
+  EXPECT_EQ(positive.to_vector<double>(), (std::vector<double>{1, 0, 3, 1}));
+  EXPECT_EQ(twice.to_vector<double>(), (std::vector<double>{4, -6, 8, 4}));
+  EXPECT_EQ(shifted.to_vector<double>(), (std::vector<double>{1, -4, 3, 1}));
 }
 
 }  // namespace

@@ -1,47 +1,44 @@
 #include "outrace/optim/adam.h"
 
-#include <cmath>
-
-#include "outrace/ops/ops.h"
+#include "outrace/ops/elementwise.h"
 
 namespace outrace::optim {
-
-Adam::Adam(std::vector<Tensor> parameters, const AdamOptions& options, bool decoupled)
-    : Optimizer(std::move(parameters)), options_(options), decoupled_(decoupled) {
-  lr_ = options.lr;
+namespace {
+enum : size_t { kOneMinusBeta1, kBeta2, kOneMinusBeta2, kEps, kInverseRootOfBias2, kStepSize };
 }
 
-void Adam::set_numbers() {
-  one_minus_beta1_.set(1 - options_.beta1);
-  beta2_.set(options_.beta2);
-  one_minus_beta2_.set(1 - options_.beta2);
-  eps_.set(options_.eps);
-  decay_.set(decoupled_ ? 1 - lr() * options_.weight_decay : options_.weight_decay);
-  for (auto& [missed, correction] : corrections_) set(correction, steps() - missed);
+Adam::Adam(std::string_view name, const ParameterGroups& parameters, const AdamOptions& o, bool decoupled)
+    : Optimizer(name, parameters, {.lr = o.lr, .weight_decay = o.weight_decay, .momentum = o.beta1},
+                {.maximize = o.maximize, .decoupled_decay = decoupled}),
+      options_(o) {
+  require(o.beta1 < 1, "beta1 must be below 1", o.beta1);
+  require(o.beta2 >= 0 && o.beta2 < 1, "beta2 must be in [0, 1)", o.beta2);
+  require(o.eps >= 0, "eps must not be negative", o.eps);
 }
 
-void Adam::set(Correction& c, int64_t updates) {
+std::vector<std::string> Adam::state_names() const {
+  if (options_.amsgrad) return {"exp_avg", "exp_avg_sq", "max_exp_avg_sq"};
+  return {"exp_avg", "exp_avg_sq"};
+}
+
+std::vector<double> Adam::numbers(const Group& g, int64_t updates) const {
   const auto t = static_cast<double>(updates);
-  c.inverse_root_of_bias2.set(1 / std::sqrt(1 - std::pow(options_.beta2, t)));
-  c.step_size.set(lr() / (1 - std::pow(options_.beta1, t)));
+  const double beta1 = g.momentum, beta2 = options_.beta2;
+  return {1 - beta1,
+          beta2,
+          1 - beta2,
+          options_.eps,
+          1 / std::sqrt(1 - std::pow(beta2, t)),
+          g.lr / (1 - std::pow(beta1, t))};
 }
 
-void Adam::update(Tensor& p, const Tensor& gradient, std::vector<Tensor>& state, int64_t missed) {
-  const auto [found, fresh] = corrections_.try_emplace(missed);
-  Correction& correction = found->second;
-  if (fresh) set(correction, steps() - missed);
-  if (state.empty()) state = {zeros_like(p), zeros_like(p)};
+Tensor Adam::update(const Tensor& p, const Tensor& g, std::vector<Tensor>& state, const Numbers& n) const {
   Tensor &m = state[0], &v = state[1];
-  const bool decays = options_.weight_decay != 0;
-  const Tensor g = decays && !decoupled_ ? gradient + p * decay_.like(p) : gradient;
-  const Tensor start = decays && decoupled_ ? p * decay_.like(p) : p;
-  Tensor m1 = m + (g - m) * one_minus_beta1_.like(p);
-  Tensor v1 = v * beta2_.like(p) + (g * g) * one_minus_beta2_.like(p);
-  Tensor p1 = start - (m1 / (sqrt(v1) * correction.inverse_root_of_bias2.like(p) + eps_.like(p))) *
-                          correction.step_size.like(p);
-  p.assign(std::move(p1));
-  m.assign(std::move(m1));
-  v.assign(std::move(v1));
+  m = m + (g - m) * n[kOneMinusBeta1];
+  v = v * n[kBeta2] + (g * g) * n[kOneMinusBeta2];
+  if (options_.amsgrad) state[2] = maximum(state[2], v);
+  const Tensor& second = state.back();
+  return p - (m / (sqrt(second) * n[kInverseRootOfBias2] + n[kEps])) * n[kStepSize];
 }
 
 }  // namespace outrace::optim

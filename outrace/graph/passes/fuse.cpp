@@ -127,12 +127,45 @@ struct Fuser {
     return id;
   }
 
-  // Reversed: a node joins the cluster of all its users, so only a cluster's last node is read from outside.
+  // No member of the cluster is read from outside.
+  bool ends_here(int cluster) const {
+    for (int m : f.groups[cluster].members)
+      for (int u : users[m])
+        if (f.group_of[u] != cluster) return false;
+    return true;
+  }
+
+  // New values of a parameter and of its state that read one node (Lion, Adadelta) are computed where it is: clusters
+  // that nobody else reads become one. No path leads out of them, so none leads around.
+  void unite_users(int i) {
+    const IrNode& n = ir.nodes[i];
+    const DType compute = elementwise(n) ? compute_type(ir, n) : compute_of(n.dtype);
+    int home = -1;
+    for (int u : users[i]) {
+      const int c = f.group_of[u];
+      if (c == home || !elementwise(ir.nodes[u]) || !(ir.nodes[u].shape == n.shape) ||
+          compute_type(ir, ir.nodes[u]) != compute || !ends_here(c))
+        continue;
+      if (home < 0) {
+        home = c;
+        continue;
+      }
+      Group &to = f.groups[home], &from = f.groups[c];
+      if (to.layout != from.layout || to.members.size() + from.members.size() > kMaxMembers) continue;
+      for (int m : from.members) f.group_of[m] = home;
+      to.members.insert(to.members.end(), from.members.begin(), from.members.end());
+      from.members.clear();
+    }
+  }
+
+  // Reversed: a node joins the cluster of all its users, so only a cluster's last node is read from outside
+  // (of united ones: none).
   void cluster() {
     f.group_of.assign(ir.nodes.size(), -1);
     for (size_t at = ir.nodes.size(); at-- > 0;) {
       const int i = static_cast<int>(at);
       const IrNode& n = ir.nodes[i];
+      if (elementwise(n) || hands_out_tiles(n)) unite_users(i);
       if (n.op->kind == OpKind::producer || n.op->kind == OpKind::transfer) {
         add_group({.producer = i, .members = {}, .prologue = {}, .layout = n.layout});
       } else if (n.op->kind == OpKind::movement) {

@@ -2,7 +2,7 @@
 import torch
 from torch.nn import functional as F
 
-from golden_values import numbers, with_gradients, write
+from common import numbers, with_gradients, write
 
 
 def of(*values):
