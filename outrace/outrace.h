@@ -12,6 +12,7 @@
 #include "outrace/nn/bilinear.h"
 #include "outrace/nn/containers.h"
 #include "outrace/nn/dropout.h"
+#include "outrace/nn/embedding.h"
 #include "outrace/nn/init.h"
 #include "outrace/nn/linear.h"
 #include "outrace/nn/loss.h"

@@ -1,19 +1,27 @@
-// Losses as objects, so that a translated training loop reads as before.
+// Losses as objects, so that a translated training loop reads as before: options once, then loss(input, target).
 #pragma once
-#include <source_location>
-
-#include "outrace/ops/loss.h"
+#include "outrace/ops/ops.h"
 
 namespace outrace::nn {
 
-// cross_entropy(logits [N, C], targets [N]).
-class CrossEntropyLoss {
+template <auto kFn, class Options>
+class Loss {
  public:
-  explicit CrossEntropyLoss(const CrossEntropyOptions& options = {}) : options_(options) {}
-  Tensor operator()(At logits, const Tensor& targets) const { return cross_entropy(logits, targets, options_); }
+  explicit Loss(const Options& options = {}) : options_(options) {}
+  Tensor operator()(At input, const Tensor& target) const { return kFn(input, target, options_); }
 
  private:
-  CrossEntropyOptions options_;
+  Options options_;
 };
+
+using CrossEntropyLoss = Loss<cross_entropy, CrossEntropyOptions>;
+using NLLLoss = Loss<nll_loss, NllOptions>;
+using MSELoss = Loss<mse_loss, LossOptions>;
+using L1Loss = Loss<l1_loss, LossOptions>;
+using HuberLoss = Loss<huber_loss, HuberOptions>;
+using SmoothL1Loss = Loss<smooth_l1_loss, SmoothL1Options>;
+using BCELoss = Loss<binary_cross_entropy, BceOptions>;
+using BCEWithLogitsLoss = Loss<binary_cross_entropy_with_logits, BceWithLogitsOptions>;
+using KLDivLoss = Loss<kl_div, KlDivOptions>;
 
 }  // namespace outrace::nn

@@ -20,4 +20,15 @@ class Flatten : public Module {
   int64_t first_, last_;
 };
 
+// Splits axis `axis` into two or more, of which one size may be -1.
+class Unflatten : public Module {
+ public:
+  Unflatten(int64_t axis, std::vector<int64_t> sizes) : axis_(axis), sizes_(std::move(sizes)) {}
+  Tensor forward(const Tensor& x) override { return unflatten(x, axis_, sizes_); }
+
+ private:
+  int64_t axis_;
+  std::vector<int64_t> sizes_;
+};
+
 }  // namespace outrace::nn

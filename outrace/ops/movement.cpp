@@ -161,7 +161,7 @@ Tensor squeeze(At x) {
   return reshape(x, Shape(std::span<const int64_t>(dims)));
 }
 
-Tensor unflatten(At x, int64_t axis, std::initializer_list<int64_t> sizes) {
+Tensor unflatten(At x, int64_t axis, const std::vector<int64_t>& sizes) {
   const Shape& s = x.tensor.shape();
   const int a = normalize_axis(axis, s.rank(), "unflatten");
   const std::vector<int64_t> parts = filled_in("unflatten", x, sizes, s[a]);

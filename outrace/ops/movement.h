@@ -19,7 +19,7 @@ Tensor unsqueeze(At x, int64_t axis);
 Tensor squeeze(At x, int64_t axis);
 Tensor squeeze(At x);  // without every axis of size 1
 // Axis `axis` split into several; one size may be -1. Throws Error(shape) unless they multiply to the axis's size.
-Tensor unflatten(At x, int64_t axis, std::initializer_list<int64_t> sizes);
+Tensor unflatten(At x, int64_t axis, const std::vector<int64_t>& sizes);
 // Axis `from` moved to position `to`, the others in their order.
 Tensor movedim(At x, int64_t from, int64_t to);
 inline Tensor swapaxes(At x, int64_t a, int64_t b) { return transpose(x, a, b); }

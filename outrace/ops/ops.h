@@ -11,6 +11,7 @@
 #include "outrace/ops/embedding.h"
 #include "outrace/ops/index.h"
 #include "outrace/ops/loss.h"
+#include "outrace/ops/pointwise_loss.h"
 #include "outrace/ops/matmul.h"
 #include "outrace/ops/movement.h"
 #include "outrace/ops/normalization.h"
