@@ -1,4 +1,6 @@
 // The members of Tensor that replace its value by a function of it: record the function, assign its result.
+#include <utility>
+
 #include "outrace/graph/scope.h"
 #include "outrace/graph/tensor.h"
 #include "outrace/ops/ops.h"
@@ -6,7 +8,7 @@
 namespace outrace {
 namespace {
 
-Tensor& put(Tensor& to, const char* op, const Tensor& value, std::source_location where) {
+Tensor& put(Tensor& to, const char* op, Tensor value, std::source_location where) {
   if (to.slot().requires_grad && grad_enabled())
     fail(ErrorKind::state, "[", op, "] a leaf that requires a gradient changes in place only under NoGrad; got ",
          to.shape(), " ", name_of(to.dtype()), call_site(where));
@@ -18,7 +20,8 @@ Tensor& put(Tensor& to, const char* op, const Tensor& value, std::source_locatio
   if (loses)
     fail(ErrorKind::dtype, "[", op, "] the result is ", name_of(value.dtype()), " and does not fit into ",
          name_of(to.dtype()), "; write x = cast(", op, "...) without the underscore", call_site(where));
-  to.assign(cast(At(value, where), to.dtype()), where);
+  if (value.dtype() != to.dtype()) value = cast(At(value, where), to.dtype());
+  to.assign(std::move(value), where);
   return to;
 }
 
