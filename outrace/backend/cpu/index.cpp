@@ -73,8 +73,8 @@ void with_size(int64_t bytes, const T&, Fn&& fn) {
   }
 }
 
-// Calls fn(position of the first index, first element of the array's lines, inner position, count, indices) for pieces of
-// the lines, those of one line in order. A piece lies along the axis if inner is 1, else across the lines.
+// Calls fn(position of the first index, first element of the array's lines, inner position, count, indices) for pieces
+// of the lines, those of one line in order. A piece lies along the axis if inner is 1, else across the lines.
 template <class Fn>
 void for_pieces(const IndexCall& call, const Lines& l, const void* index, const Fn& fn) {
   IndexReader reader(call, index);
