@@ -195,13 +195,14 @@ TEST(Index, TheSameBitsForAnyNumberOfThreads) {
   manual_seed(3);
   const Tensor base = randn({40, 64}).eval(), terms = randn({5000, 64}).eval(), line = randn({20000}).eval();
   const Tensor rows = randint(0, 40, {5000}).eval(), places = randint(0, 40, {5000, 64}).eval();
-  const Tensor spots = randint(0, 300, {20000}).eval();
+  const Tensor spots = randint(0, 300, {20000}).eval(), far = randint(0, 20000, {50000}).eval();
   const auto all = [&] {
     std::vector<std::vector<float>> v;
     v.push_back(index_add(base, 0, rows, terms).to_vector<float>());
     v.push_back(scatter_add(base, 0, places, terms).to_vector<float>());
     v.push_back(scatter_add(zeros({300}), 0, spots, line).to_vector<float>());
     v.push_back(scatter(base, 0, places, terms).to_vector<float>());
+    v.push_back(gather(line, 0, far).to_vector<float>());
     v.push_back(gather(terms, 1, slice(places, 1, 0, 9)).to_vector<float>());
     v.push_back(fold(terms.slice(0, 0, 4000), {6000}, 0, 1).to_vector<float>());
     return v;

@@ -133,11 +133,9 @@ void add_joined(std::vector<OpCase>& out) {
   add("pad", "diag_embed", {{2, 3}}, [](Args a) { return diag_embed(a[0], -1, 0, 2); });
   add("select", "tril and triu", {{2, 3, 4}}, [](Args a) { return tril(a[0], 1) + triu(a[0], 2); });
   add("pad", "pad with a number", {{2, 3}}, [](Args a) { return pad_constant(a[0], {1, 2, -1, 1}, 0.5); });
-  add("index_select", "pad by reflection", {{2, 3, 4}}, [](Args a) {
-    return pad(a[0], {3, 2, 1, 2}, PadMode::reflect);
-  });
-  add("index_select", "pad by the edge", {{2, 3}}, [](Args a) { return pad(a[0], {3, -1, 1, 2}, PadMode::replicate); });
-  add("index_select", "pad by the other end", {{2, 3}}, [](Args a) { return pad(a[0], {3, 2}, PadMode::circular); });
+  add("cat", "pad by reflection", {{2, 3, 4}}, [](Args a) { return pad(a[0], {3, 2, 1, 2}, PadMode::reflect); });
+  add("cat", "pad by the edge", {{2, 3}}, [](Args a) { return pad(a[0], {3, -1, 1, 2}, PadMode::replicate); });
+  add("cat", "pad by the other end", {{2, 3}}, [](Args a) { return pad(a[0], {3, 2}, PadMode::circular); });
 }
 
 void add_einsum(std::vector<OpCase>& out) {
