@@ -39,11 +39,13 @@ template <class T>
 requires requires(const T& v) { v.str(); }
 void append(std::string& out, const T& v) { out += v.str(); }
 template <class T>
-concept Printable = requires(std::string& out, const T& v) { append(out, v); };
+concept Printable = requires(std::string& out, const T& v) {
+  append(out, v);
+};
 }  // namespace detail
 
-// Joins its arguments into one text. Types with a str() member print themselves. (Arrays are joined by the op of the same
-// name, ops/concat.h.)
+// Joins its arguments into one text. Types with a str() member print themselves. (Arrays are joined by the op of the
+// same name, ops/concat.h.)
 template <detail::Printable... Args>
 std::string cat(const Args&... args) {
   std::string out;

@@ -11,7 +11,8 @@
 namespace outrace {
 namespace {
 
-// A node has fewer inputs than this (graph/walk.cpp writes their number down in 12 bits); longer lists join in two steps.
+// A node has fewer inputs than this (graph/walk.cpp writes their number down in 12 bits); longer lists join in two
+// steps.
 constexpr size_t kMostParts = 1024;
 
 Tensor cat_derivative(const DerivativeArgs& a, int which) {
@@ -59,8 +60,8 @@ Tensor cat(const std::vector<Tensor>& parts, int64_t axis, std::source_location 
   for (size_t i = 1; i < parts.size(); ++i) {
     const Shape& s = parts[i].shape();
     if (s.rank() != first.rank() || !(s.with(a, first[a]) == first))
-      fail(ErrorKind::shape, "[cat] all sizes but that of axis ", a, " must be equal; got ", first, " and, at position ",
-           i, ", ", s, call_site(where));
+      fail(ErrorKind::shape, "[cat] all sizes but that of axis ", a, " must be equal; got ", first,
+           " and, at position ", i, ", ", s, call_site(where));
     if (parts[i].device() != parts[0].device())
       fail(ErrorKind::device, "[cat] arrays lie on different devices; got ", parts[0].device(), " and ",
            parts[i].device(), "; move one with to(device)", call_site(where));
@@ -189,8 +190,8 @@ Tensor repeat_interleave(At x, const std::vector<int64_t>& times, int64_t axis) 
   const Shape& s = x.tensor.shape();
   const int a = normalize_axis(axis, s.rank(), "repeat_interleave");
   if (static_cast<int64_t>(times.size()) != s[a])
-    fail(ErrorKind::value, "[repeat_interleave] needs a number for each of the ", s[a], " entries of axis ", a, "; got ",
-         times.size(), call_site(x.where));
+    fail(ErrorKind::value, "[repeat_interleave] needs a number for each of the ", s[a], " entries of axis ", a,
+         "; got ", times.size(), call_site(x.where));
   std::vector<int64_t> from;
   for (int64_t i = 0; i < s[a]; ++i) {
     if (times[i] < 0)

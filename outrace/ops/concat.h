@@ -34,9 +34,9 @@ Tensor tile(At x, const std::vector<int64_t>& times);
 Tensor repeat_interleave(At x, int64_t times, int64_t axis);
 Tensor repeat_interleave(At x, const std::vector<int64_t>& times, int64_t axis);
 
-// x with entries start .. stop - 1 of `axis` replaced by `value`, which is broadcast and cast. x itself does not change:
-// tensors are values, and everything on the right is read before anything is written, so that
-// slice_assign(x, 0, 1, 4, x.slice(0, 0, 3)) of [1, 2, 3, 4] is [1, 1, 2, 3].
+// x with entries start .. stop - 1 of `axis` replaced by `value`, which is broadcast and cast. x itself does not
+// change: tensors are values, and everything on the right is read before anything is written, so that slice_assign(x,
+// 0, 1, 4, x.slice(0, 0, 3)) of [1, 2, 3, 4] is [1, 1, 2, 3].
 Tensor slice_assign(At x, int64_t axis, int64_t start, int64_t stop, const Tensor& value);
 // x with entry `position` of `axis` replaced by `value`.
 Tensor select_assign(At x, int64_t axis, int64_t position, const Tensor& value);

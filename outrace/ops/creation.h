@@ -12,8 +12,8 @@ Tensor ones_like(const Tensor& x);
 Tensor full_like(const Tensor& x, double value);
 // 0, 1, ..., count - 1.
 Tensor arange(int64_t count, CreateOptions options = {});
-// start, start + step, ... below stop (above it for a negative step), computed in double. Throws Error(value) for a step
-// of 0 or one that leads away from stop.
+// start, start + step, ... below stop (above it for a negative step), computed in double. Throws Error(value) for a
+// step of 0 or one that leads away from stop.
 Tensor arange(double start, double stop, double step = 1, CreateOptions options = {});
 // `count` numbers from start to stop, both included, each from the nearer end.
 Tensor linspace(double start, double stop, int64_t count, CreateOptions options = {});

@@ -12,7 +12,8 @@
 namespace outrace {
 namespace {
 
-// x [..., length] as a diagonal of zero matrices [..., rows, columns]: the elements of a diagonal lie columns + 1 apart.
+// x [..., length] as a diagonal of zero matrices [..., rows, columns]: the elements of a diagonal lie columns + 1
+// apart.
 Tensor on_diagonal(At x, int64_t offset, int64_t rows, int64_t columns) {
   const Shape& s = x.tensor.shape();
   const int last = s.rank() - 1;
@@ -56,8 +57,8 @@ Tensor diagonal(At x, int64_t offset, int64_t axis_a, int64_t axis_b) {
   const Shape& s = x.tensor.shape();
   const int a = normalize_axis(axis_a, s.rank(), "diagonal"), b = normalize_axis(axis_b, s.rank(), "diagonal");
   if (a == b) fail(ErrorKind::shape, "[diagonal] needs two axes; got axis ", a, " twice for ", s, call_site(x.where));
-  const int64_t length = offset < 0 ? std::min(s[a] + std::max(offset, -s[a]), s[b])
-                                    : std::min(s[a], s[b] - std::min(offset, s[b]));
+  const int64_t length =
+      offset < 0 ? std::min(s[a] + std::max(offset, -s[a]), s[b]) : std::min(s[a], s[b] - std::min(offset, s[b]));
   const Shape rest = s.without(std::max(a, b)).without(std::min(a, b));
   return record(kDiagonal, {&x.tensor}, x.tensor.dtype(), rest.inserted(rest.rank(), length),
                 DiagonalAttrs{offset, a, b}, x.where);

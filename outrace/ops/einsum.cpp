@@ -202,8 +202,8 @@ Term contract(Term a, Term b, const Labels& keep, std::source_location where) {
                          reshape(At(z, where), Shape{entries, 1, columns}));
     out.value = reshape(At(y, where), shape);
   } else if (rows == 1 && columns == 1) {
-    const Tensor y = mul(At(reshape(At(x, where), Shape{entries, inner}), where),
-                         reshape(At(z, where), Shape{entries, inner}));
+    const Tensor y =
+        mul(At(reshape(At(x, where), Shape{entries, inner}), where), reshape(At(z, where), Shape{entries, inner}));
     const Tensor total = sum(At(y, where), {{1}});
     out.value = reshape(At(cast(At(total, where), y.dtype()), where), shape);
   } else {
@@ -255,9 +255,8 @@ Tensor einsum(std::string_view equation, const std::vector<Tensor>& operands, st
     const bool open = has(e.inputs[k], kEllipsis);
     const int covered = t.rank() - static_cast<int>(e.inputs[k].size()) + (open ? 1 : 0);
     if (open ? covered < 0 : covered != 0)
-      fail(ErrorKind::shape, "[einsum] operand ", k, " of \"", equation, "\" has ",
-           e.inputs[k].size() - (open ? 1 : 0), open ? " named axes or more; got " : " axes; got ", t.shape(),
-           call_site(where));
+      fail(ErrorKind::shape, "[einsum] operand ", k, " of \"", equation, "\" has ", e.inputs[k].size() - (open ? 1 : 0),
+           open ? " named axes or more; got " : " axes; got ", t.shape(), call_site(where));
     e.inputs[k] = spelled_out(e.inputs[k], covered);
     most = std::max(most, open ? covered : 0);
     terms.push_back({t, e.inputs[k]});
@@ -280,7 +279,6 @@ Tensor einsum(std::string_view equation, const std::vector<Tensor>& operands, st
     }
     take_diagonals(t, where);
   }
-  // Of an axis that is 1 in one place and longer in another of the same operand nothing may be left without the label.
   const Term total = contract_all(std::move(terms), output, where);
   return ordered(total, output, where);
 }

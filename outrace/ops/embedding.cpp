@@ -40,8 +40,8 @@ Tensor embedding(At weight, const Tensor& index, std::optional<int64_t> padding_
            call_site(weight.where));
     attrs.padding = *padding_idx < 0 ? *padding_idx + w[0] : *padding_idx;
   }
-  return record(kEmbedding, {&weight.tensor, &index}, weight.tensor.dtype(),
-                index.shape().inserted(index.rank(), w[1]), attrs, weight.where);
+  return record(kEmbedding, {&weight.tensor, &index}, weight.tensor.dtype(), index.shape().inserted(index.rank(), w[1]),
+                attrs, weight.where);
 }
 
 Tensor embedding_bag(At weight, const Tensor& index, const Tensor& offsets, BagMode mode) {
@@ -68,8 +68,8 @@ Tensor embedding_bag(At weight, const Tensor& index, const Tensor& offsets, BagM
   return select(At(counts > 0, where), found, 0.0);
 }
 
-const OpDef kEmbedding(
-    OpFacts{.name = "embedding", .kind = OpKind::producer, .derivative = embedding_derivative, .may_throw = true});
+const OpDef kEmbedding(OpFacts{
+    .name = "embedding", .kind = OpKind::producer, .derivative = embedding_derivative, .may_throw = true});
 const OpDef kBagOf(OpFacts{.name = "bag_of", .kind = OpKind::producer, .may_throw = true});
 const OpDef kBagArgmax(OpFacts{.name = "bag_argmax", .kind = OpKind::producer, .may_throw = true});
 

@@ -241,24 +241,23 @@ Tensor nonzero(At x) {
 
 Tensor one_hot(At index, int64_t classes, DType dtype) {
   require_index("one_hot", index.tensor, index.where);
-  if (classes < 1)
-    fail(ErrorKind::value, "[one_hot] needs at least one class; got ", classes, call_site(index.where));
+  if (classes < 1) fail(ErrorKind::value, "[one_hot] needs at least one class; got ", classes, call_site(index.where));
   const Shape& s = index.tensor.shape();
   return record(kOneHot, {&index.tensor}, dtype, s.inserted(s.rank(), classes), IndexAttrs{.axis = s.rank()},
                 index.where);
 }
 
-const OpDef kGather(
-    OpFacts{.name = "gather", .kind = OpKind::producer, .derivative = gather_derivative, .may_throw = true});
+const OpDef kGather(OpFacts{
+    .name = "gather", .kind = OpKind::producer, .derivative = gather_derivative, .may_throw = true});
 const OpDef kIndexSelect(OpFacts{
     .name = "index_select", .kind = OpKind::producer, .derivative = index_select_derivative, .may_throw = true});
 const OpDef kTake(OpFacts{.name = "take", .kind = OpKind::producer, .derivative = take_derivative, .may_throw = true});
-const OpDef kScatter(
-    OpFacts{.name = "scatter", .kind = OpKind::producer, .derivative = scatter_derivative, .may_throw = true});
-const OpDef kScatterAdd(
-    OpFacts{.name = "scatter_add", .kind = OpKind::producer, .derivative = scatter_add_derivative, .may_throw = true});
-const OpDef kIndexAdd(
-    OpFacts{.name = "index_add", .kind = OpKind::producer, .derivative = index_add_derivative, .may_throw = true});
+const OpDef kScatter(OpFacts{
+    .name = "scatter", .kind = OpKind::producer, .derivative = scatter_derivative, .may_throw = true});
+const OpDef kScatterAdd(OpFacts{
+    .name = "scatter_add", .kind = OpKind::producer, .derivative = scatter_add_derivative, .may_throw = true});
+const OpDef kIndexAdd(OpFacts{
+    .name = "index_add", .kind = OpKind::producer, .derivative = index_add_derivative, .may_throw = true});
 const OpDef kOneHot(OpFacts{.name = "one_hot", .kind = OpKind::producer, .may_throw = true});
 
 }  // namespace outrace

@@ -1,5 +1,5 @@
-// Elements chosen by index tensors or masks, and written back. Indices are i64 or i32 and count from 0: a negative one or
-// one that is too large is an Error(value) that names op, position, index and size when the call runs; nothing is
+// Elements chosen by index tensors or masks, and written back. Indices are i64 or i32 and count from 0: a negative one
+// or one that is too large is an Error(value) that names op, position, index and size when the call runs; nothing is
 // changed by then. Positions that are named twice: additions go in order of position, of overwriting ones the highest
 // position wins, for any number of threads.
 #pragma once

@@ -8,8 +8,8 @@ struct MatmulOptions {
   bool transpose_a = false, transpose_b = false;  // exchange the last two axes first
 };
 
-// [..., M, K] x [..., K, N] -> [..., M, N]; leading axes broadcast. Both of one dtype. A vector on the left is a row, on
-// the right a column, and the result lacks that axis: [K] x [K, N] -> [N], [M, K] x [K] -> [M], [K] x [K] -> [].
+// [..., M, K] x [..., K, N] -> [..., M, N]; leading axes broadcast. Both of one dtype. A vector on the left is a row,
+// on the right a column, and the result lacks that axis: [K] x [K, N] -> [N], [M, K] x [K] -> [M], [K] x [K] -> [].
 Tensor matmul(At a, At b, const MatmulOptions& options = {});
 
 Tensor mv(At matrix, At vector);  // [M, K] x [K] -> [M]

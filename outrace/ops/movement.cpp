@@ -259,7 +259,8 @@ Tensor unfold(At x, int64_t axis, int64_t size, int64_t step) {
 Tensor fold(At windows, const Shape& shape, int64_t axis, int64_t step) {
   const Tensor& w = windows.tensor;
   const int a = normalize_axis(axis, shape.rank(), "fold");
-  const bool fits = step >= 1 && w.rank() == shape.rank() + 1 && w.shape().without(shape.rank()) == shape.with(a, w.shape()[a]) &&
+  const bool fits = step >= 1 && w.rank() == shape.rank() + 1 &&
+                    w.shape().without(shape.rank()) == shape.with(a, w.shape()[a]) &&
                     (w.shape()[a] - 1) * step + w.shape().back() <= shape[a];
   if (!fits)
     fail(ErrorKind::shape, "[fold] windows ", w.shape(), ", one every ", step, " entries of axis ", a, ", do not fit ",

@@ -69,8 +69,8 @@ extern const OpDef kUnfold, kFold, kDiagonal;                                // 
 extern const OpDef kCat;                                                     // ops/concat.cpp
 extern const OpDef kGather, kIndexSelect, kTake, kScatter, kScatterAdd, kIndexAdd, kOneHot;  // ops/index.cpp
 extern const OpDef kEmbedding, kBagOf, kBagArgmax;                                           // ops/embedding.cpp
-extern const OpDef kRandom;                                                  // ops/random.cpp
-extern const OpDef kTransfer;                                                // ops/movement.cpp
-extern const OpDef kRelayout;                                                // graph/passes/layout.cpp
+extern const OpDef kRandom;                                                                  // ops/random.cpp
+extern const OpDef kTransfer;                                                                // ops/movement.cpp
+extern const OpDef kRelayout;                                                                // graph/passes/layout.cpp
 
 }  // namespace outrace

@@ -4,20 +4,13 @@
 
 #include "outrace/graph/recorder.h"
 #include "outrace/graph/scope.h"
-#include "outrace/ops/index.h"
+#include "outrace/ops/concat.h"
 #include "outrace/ops/movement.h"
 
 namespace outrace {
 namespace {
 
 const char* const kModes[] = {"constant", "reflect", "replicate", "circular"};
-
-// The entry of an axis of `size` that stands at position i of the padded one; i may lie outside.
-int64_t source(PadMode mode, int64_t i, int64_t size) {
-  if (mode == PadMode::replicate) return std::clamp(i, int64_t{0}, size - 1);
-  if (mode == PadMode::circular) return i < 0 ? i + size : i >= size ? i - size : i;
-  return i < 0 ? -i : i >= size ? 2 * (size - 1) - i : i;
-}
 
 void require_room(PadMode mode, At x, int axis, int64_t size, int64_t before, int64_t after) {
   const int64_t most = mode == PadMode::reflect ? size - 1 : mode == PadMode::circular ? size : kMaxElements;
@@ -27,6 +20,54 @@ void require_room(PadMode mode, At x, int axis, int64_t size, int64_t before, in
          " and ", after, call_site(x.where));
 }
 
+// What stands before, or behind, the entries of `axis`: views of x, so that cat copies long rows.
+Tensor added(PadMode mode, At x, int axis, int64_t count, bool in_front) {
+  const int64_t size = x.tensor.shape()[axis];
+  if (mode == PadMode::replicate) {
+    const int64_t edge = in_front ? 0 : size - 1;
+    const Tensor one = slice(x, axis, edge, edge + 1);
+    return expand(At(one, x.where), x.tensor.shape().with(axis, count));
+  }
+  if (mode == PadMode::circular) return in_front ? slice(x, axis, size - count, size) : slice(x, axis, 0, count);
+  const Tensor next = in_front ? slice(x, axis, 1, count + 1) : slice(x, axis, size - 1 - count, size - 1);
+  return flip(At(next, x.where), {axis});
+}
+
+// Negative pads crop what the others made.
+Tensor pad_by_pieces(At x, const std::vector<int64_t>& before, const std::vector<int64_t>& after, PadMode mode) {
+  Tensor out = x.tensor;
+  for (int axis = 0; axis < out.rank(); ++axis) {
+    const int64_t size = out.shape()[axis], front = before[axis], behind = after[axis];
+    if (front == 0 && behind == 0) continue;
+    require_room(mode, x, axis, size, front, behind);
+    std::vector<Tensor> parts{out};
+    if (front > 0) parts.insert(parts.begin(), added(mode, At(out, x.where), axis, front, true));
+    if (behind > 0) parts.push_back(added(mode, At(out, x.where), axis, behind, false));
+    out = cat(parts, axis, x.where);
+    const int64_t first = std::max<int64_t>(-front, 0);
+    out = slice(At(out, x.where), axis, first, first + front + size + behind);
+  }
+  return out;
+}
+
+Tensor pad_by_number(At x, const std::vector<int64_t>& before, const std::vector<int64_t>& after, double value) {
+  SliceAttrs attrs;
+  attrs.step.fill(1);
+  attrs.fill = value;
+  Tensor cropped = x.tensor;
+  Shape shape = cropped.shape();
+  for (int axis = 0; axis < shape.rank(); ++axis) {
+    const int64_t size = shape[axis], padded = before[axis] + size + after[axis];
+    // A crop that is longer than the axis goes on into what the other side adds.
+    const int64_t first = std::min(std::max<int64_t>(-before[axis], 0), size);
+    const int64_t last = std::max(first, size - std::max<int64_t>(-after[axis], 0));
+    cropped = slice(At(cropped, x.where), axis, first, last);
+    attrs.start[axis] = std::min(std::max<int64_t>(before[axis], 0), padded - (last - first));
+    shape = shape.with(axis, padded);
+  }
+  return shape == cropped.shape() ? cropped : pad(At(cropped, x.where), shape, attrs);
+}
+
 }  // namespace
 
 Tensor pad(At x, const std::vector<int64_t>& pads, PadMode mode, double value) {
@@ -34,7 +75,6 @@ Tensor pad(At x, const std::vector<int64_t>& pads, PadMode mode, double value) {
   if (pads.size() % 2 != 0 || pads.size() / 2 > static_cast<size_t>(s.rank()))
     fail(ErrorKind::shape, "[pad] needs a pair of numbers for each of at most ", s.rank(), " axes; got ", pads.size(),
          " numbers for ", s, call_site(x.where));
-  Tensor cropped = x.tensor;
   std::vector<int64_t> before(static_cast<size_t>(s.rank())), after(before);
   for (size_t i = 0; i < pads.size() / 2; ++i) {
     const int axis = s.rank() - 1 - static_cast<int>(i);
@@ -42,36 +82,10 @@ Tensor pad(At x, const std::vector<int64_t>& pads, PadMode mode, double value) {
     if (std::abs(a) > kMaxElements || std::abs(b) > kMaxElements || s[axis] + a + b < 0)
       fail(ErrorKind::value, "[pad] axis ", axis, " of size ", s[axis], " cannot be padded by ", b, " and ", a,
            call_site(x.where));
-    before[axis] = std::max<int64_t>(b, 0);
-    after[axis] = std::max<int64_t>(a, 0);
-    // A crop that is longer than the axis goes on into what the other side adds.
-    const int64_t first = std::min(std::max<int64_t>(-b, 0), s[axis]);
-    const int64_t last = std::max(first, s[axis] - std::max<int64_t>(-a, 0));
-    if (first > 0 || last < s[axis]) cropped = slice(At(cropped, x.where), axis, first, last);
-    if (b < 0) after[axis] = std::max<int64_t>(0, s[axis] + a + b - (last - first));
-    if (a < 0) before[axis] = std::max<int64_t>(0, s[axis] + a + b - (last - first));
+    before[axis] = b;
+    after[axis] = a;
   }
-  if (mode != PadMode::constant) {
-    for (int axis = 0; axis < s.rank(); ++axis) {
-      if (before[axis] == 0 && after[axis] == 0) continue;
-      const int64_t size = cropped.shape()[axis];
-      require_room(mode, x, axis, size, before[axis], after[axis]);
-      std::vector<int64_t> from(static_cast<size_t>(before[axis] + size + after[axis]));
-      for (size_t i = 0; i < from.size(); ++i) from[i] = source(mode, static_cast<int64_t>(i) - before[axis], size);
-      const Tensor index = Tensor::from(from, {static_cast<int64_t>(from.size())}, x.tensor.device());
-      cropped = detail::index_select_checked(At(cropped, x.where), axis, index);
-    }
-    return cropped;
-  }
-  SliceAttrs attrs;
-  attrs.step.fill(1);
-  attrs.fill = value;
-  Shape shape = cropped.shape();
-  for (int axis = 0; axis < s.rank(); ++axis) {
-    attrs.start[axis] = before[axis];
-    shape = shape.with(axis, before[axis] + shape[axis] + after[axis]);
-  }
-  return shape == cropped.shape() ? cropped : pad(At(cropped, x.where), shape, attrs);
+  return mode == PadMode::constant ? pad_by_number(x, before, after, value) : pad_by_pieces(x, before, after, mode);
 }
 
 Tensor pad_constant(At x, const std::vector<int64_t>& pads, double value) {

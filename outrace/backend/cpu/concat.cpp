@@ -10,9 +10,9 @@
 namespace outrace::cpu {
 namespace {
 
-constexpr int64_t kTaskBytes = 128 * 1024;       // some 10 us
-constexpr int64_t kFoldTask = 16 * 1024;         // elements
-constexpr int64_t kStreamedPiece = 4 * 1024;     // shorter ones are not worth going past the caches
+constexpr int64_t kTaskBytes = 128 * 1024;    // some 10 us
+constexpr int64_t kFoldTask = 16 * 1024;      // elements
+constexpr int64_t kStreamedPiece = 4 * 1024;  // shorter ones are not worth going past the caches
 constexpr int64_t kUnknownCache = int64_t{8} << 20;
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }

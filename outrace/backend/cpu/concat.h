@@ -17,8 +17,8 @@ struct CatPart {
 // Each row of the result is a row of each part, one behind the other.
 void concat(std::span<const CatPart> parts, int64_t rows, void* out);
 
-// out of shape [outer, size, inner] = the sum of the windows [outer, count, inner, length] that cover each entry; window
-// w begins at entry w * step. In order of the windows; 16-bit floats are added in f32 and rounded once.
+// out of shape [outer, size, inner] = the sum of the windows [outer, count, inner, length] that cover each entry;
+// window w begins at entry w * step. In order of the windows; 16-bit floats are added in f32 and rounded once.
 struct FoldCall {
   DType dtype;
   int64_t outer, size, inner, count, length, step;

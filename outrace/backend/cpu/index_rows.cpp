@@ -55,8 +55,7 @@ void copy_rows(const char* from, const int64_t* at, int64_t count, int64_t bytes
     case 8: return copy_elements<uint64_t>(from, at, count, out);
     default: break;
   }
-  for (int64_t i = 0; i < count; ++i)
-    std::memcpy(out + i * bytes, from + at[i] * bytes, static_cast<size_t>(bytes));
+  for (int64_t i = 0; i < count; ++i) std::memcpy(out + i * bytes, from + at[i] * bytes, static_cast<size_t>(bytes));
 }
 
 // Positions of the index ordered by the row they name, those of one row in order.
@@ -152,8 +151,7 @@ std::vector<int64_t> bag_starts(DType dtype, const void* offsets, int64_t bags, 
            " indices; offset ", b, " is ", v, b == 0 ? "" : cat(" after ", least));
     starts.push_back(v);
   }
-  if (bags == 0 && rows > 0)
-    fail(ErrorKind::value, "[embedding_bag] ", rows, " indices need a bag; got no offsets");
+  if (bags == 0 && rows > 0) fail(ErrorKind::value, "[embedding_bag] ", rows, " indices need a bag; got no offsets");
   starts.push_back(rows);
   return starts;
 }

@@ -47,7 +47,9 @@ const char* write_why_not(const Call& call, const Plan& plan) {
 class WriteCall final : public ResolvedCall {
  public:
   WriteCall(const Call& call, const Plan& plan)
-      : kernel_(call.op == &kScatter ? scatter : call.op == &kScatterAdd ? scatter_add : index_add),
+      : kernel_(call.op == &kScatter      ? scatter
+                : call.op == &kScatterAdd ? scatter_add
+                                          : index_add),
         index_call_{.op = call.op->name,
                     .dtype = call.dtype,
                     .index_dtype = stored(call.operands[0], plan),
@@ -59,9 +61,7 @@ class WriteCall final : public ResolvedCall {
         result_{call.result, 0} {
     if (call.operands.size() == 3) base_ = Place::of(call.operands[2], plan);
   }
-  void run(const Frame& f) override {
-    kernel_(index_call_, index_.at(f), source_.at(f), base_.at(f), result_.at(f));
-  }
+  void run(const Frame& f) override { kernel_(index_call_, index_.at(f), source_.at(f), base_.at(f), result_.at(f)); }
 
  private:
   void (*kernel_)(const IndexCall&, const void*, const void*, const void*, void*);

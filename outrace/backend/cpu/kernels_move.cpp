@@ -30,8 +30,7 @@ class PadCall final : public ResolvedCall {
 // x windows [outer axes, count, inner axes, length].
 class FoldWindowsCall final : public ResolvedCall {
  public:
-  FoldWindowsCall(const Call& call, const Plan& plan)
-      : x_(Place::of(call.operands[0], plan)), result_{call.result, 0} {
+  FoldWindowsCall(const Call& call, const Plan& plan) : x_(Place::of(call.operands[0], plan)), result_{call.result, 0} {
     const auto& attrs = std::get<UnfoldAttrs>(call.attrs);
     const int axis = static_cast<int>(attrs.axis);
     const Shape& windows = call.operand_shapes[0];
