@@ -8,11 +8,13 @@
 namespace outrace::cpu {
 
 // The rows of each family, best first within an op.
-std::span<const KernelRow> matmul_kernels();    // matmul.cpp
-std::span<const KernelRow> reduce_kernels();    // kernels_reduce.cpp
-std::span<const KernelRow> row_op_kernels();    // kernels_rows.cpp
-std::span<const KernelRow> movement_kernels();  // kernels_move.cpp
-std::span<const KernelRow> random_kernels();    // kernels_random.cpp
+std::span<const KernelRow> matmul_kernels();      // matmul.cpp
+std::span<const KernelRow> reduce_kernels();      // kernels_reduce.cpp
+std::span<const KernelRow> axis_kernels();        // kernels_axis.cpp
+std::span<const KernelRow> statistics_kernels();  // kernels_statistics.cpp
+std::span<const KernelRow> row_op_kernels();      // kernels_rows.cpp
+std::span<const KernelRow> movement_kernels();    // kernels_move.cpp
+std::span<const KernelRow> random_kernels();      // kernels_random.cpp
 
 inline DType stored(const View& view, const Plan& plan) { return plan.values[view.value].dtype; }
 
