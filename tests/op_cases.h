@@ -21,6 +21,9 @@ struct OpCase {
 
 std::vector<OpCase> op_cases();
 
+// Their parts that stand in files of their own.
+void add_reduce_cases(std::vector<OpCase>& out);
+
 // Values of case inputs: spread over the range, no two alike (maxima have no ties), the same at each call.
 std::vector<double> case_values(const OpCase& c, size_t input);
 
