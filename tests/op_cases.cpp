@@ -76,35 +76,6 @@ void add_activations(std::vector<OpCase>& out) {
       {"select", "lerp by a tensor", {{3, 4}, {4}, {3, 1}}, -3, 3, [](Args a) { return lerp(a[0], a[1], a[2]); }, 32});
 }
 
-void add_reductions(std::vector<OpCase>& out) {
-  const std::vector<std::pair<Shape, ReduceOptions>> forms = {{{3, 4}, {}},
-                                                              {{3, 4}, {{0}, false}},
-                                                              {{3, 4}, {{1}, true}},
-                                                              {{2, 3, 4}, {{1}, false}},
-                                                              {{2, 3, 4}, {{0, 2}, true}},
-                                                              {{5}, {{-1}, false}},
-                                                              {{1, 1}, {{0}, false}},
-                                                              {{2, 3, 2, 3}, {{1, 3}, false}},
-                                                              {{300}, {}},
-                                                              {{70, 33}, {{0}, false}}};
-  for (const auto& [shape, options] : forms) {
-    const std::string form = cat(" ", shape, " axes ", options.axes.size());
-    const double n = static_cast<double>(shape.numel());
-    out.push_back({"sum", "sum" + form, {shape}, -2, 2, [options](Args a) { return sum(a[0], options); }, n, true});
-    out.push_back({"mean", "mean" + form, {shape}, -2, 2, [options](Args a) { return mean(a[0], options); }, n});
-    out.push_back({"max", "max" + form, {shape}, -2, 2, [options](Args a) { return max(a[0], options); }, 1, true});
-  }
-  out.push_back({"sum",
-                 "sum of squared differences",
-                 {{6, 5}, {5}},
-                 -2,
-                 2,
-                 [](Args a) { return sum(square(a[0] - a[1]), {{1}}); },
-                 64});
-  out.push_back(
-      {"mean", "mean of a transposed view", {{6, 5}}, -2, 2, [](Args a) { return mean(a[0].t(), {{0}}); }, 32});
-}
-
 void add_products(std::vector<OpCase>& out) {
   for (bool ta : {false, true})
     for (bool tb : {false, true})
@@ -208,7 +179,7 @@ std::vector<OpCase> op_cases() {
   std::vector<OpCase> out;
   add_elementwise(out);
   add_activations(out);
-  add_reductions(out);
+  add_reduce_cases(out);
   add_products(out);
   add_movement(out);
   add_losses(out);

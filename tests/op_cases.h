@@ -26,6 +26,9 @@ void add_index_cases(std::vector<OpCase>& out);  // op_cases_index.cpp
 // The parts of the list that have a file of their own.
 void add_normalization_cases(std::vector<OpCase>& out);  // op_cases_nn.cpp
 
+// Their parts that stand in files of their own.
+void add_reduce_cases(std::vector<OpCase>& out);
+
 // Values of case inputs: spread over the range, no two alike (maxima have no ties), the same at each call.
 std::vector<double> case_values(const OpCase& c, size_t input);
 

@@ -59,7 +59,10 @@ template <class T>
 Reference reference(ReduceKind kind, const Shape& space, int64_t axes, const std::vector<T>& x) {
   const Shape kept = kept_shape(space, axes);
   Reference r;
-  r.value.resize(static_cast<size_t>(kept.numel()), kind == ReduceKind::max ? -INFINITY : 0);
+  r.value.resize(static_cast<size_t>(kept.numel()), kind == ReduceKind::max    ? -INFINITY
+                                                    : kind == ReduceKind::min  ? INFINITY
+                                                    : kind == ReduceKind::prod ? 1
+                                                                               : 0);
   r.magnitudes.resize(r.value.size());
   for (int i = 0; i < space.rank(); ++i)
     if (axes >> i & 1) r.elements *= space[i];
@@ -74,9 +77,11 @@ Reference reference(ReduceKind kind, const Shape& space, int64_t axes, const std
     }
     const long double v = static_cast<long double>(x[i]);
     auto& sum = r.value[out];
-    if (kind != ReduceKind::max)
+    if (kind == ReduceKind::prod)
+      sum *= v;
+    else if (kind != ReduceKind::max && kind != ReduceKind::min)
       sum += v;
-    else if (std::isnan(v) || v > sum)
+    else if (std::isnan(v) || (kind == ReduceKind::max ? v > sum : v < sum))
       sum = std::isnan(sum) ? sum : v;
     r.magnitudes[out] += std::fabs(v);
   }
@@ -129,12 +134,16 @@ template <class T>
 void expect_right(ReduceKind kind, const Shape& space, int64_t axes) {
   const auto x = numbers<T>(space.numel(), 7);
   const Reference want = reference(kind, space, axes, x);
-  if (want.elements == 0 && kind == ReduceKind::max) return;  // the graph refuses it
+  const bool extreme = kind == ReduceKind::max || kind == ReduceKind::min;
+  if (want.elements == 0 && extreme) return;  // the graph refuses it
   const auto got = run<T>(dense_call<T>(kind, space, axes), x);
   for (size_t i = 0; i < got.size(); ++i) {
     const double off = std::fabs(static_cast<double>(static_cast<long double>(got[i]) - want.value[i]));
-    double allowed =
-        kind == ReduceKind::max ? 0 : tolerance(kUnit<T>, want.elements, static_cast<double>(want.magnitudes[i]));
+    double allowed = extreme ? 0 : tolerance(kUnit<T>, want.elements, static_cast<double>(want.magnitudes[i]));
+    // Each factor rounds once, and on the way the product may have been subnormal.
+    if (kind == ReduceKind::prod)
+      allowed = 1.01 * static_cast<double>(want.elements) *
+                (kUnit<T> * static_cast<double>(std::fabs(want.value[i])) + std::numeric_limits<T>::denorm_min());
     if (kind == ReduceKind::mean)
       allowed += 2 * kUnit<T> * static_cast<double>(want.magnitudes[i]);  // count and division
     if (want.elements == 0 && kind == ReduceKind::mean) {
@@ -150,7 +159,11 @@ void expect_all_right(const Shape& space) {
   for (int64_t axes = 0; axes < int64_t{1} << space.rank(); ++axes) {
     expect_right<T>(ReduceKind::sum, space, axes);
     expect_right<T>(ReduceKind::max, space, axes);
-    if constexpr (std::is_floating_point_v<T>) expect_right<T>(ReduceKind::mean, space, axes);
+    expect_right<T>(ReduceKind::min, space, axes);
+    if constexpr (std::is_floating_point_v<T>) {
+      expect_right<T>(ReduceKind::mean, space, axes);
+      expect_right<T>(ReduceKind::prod, space, axes);
+    }
   }
 }
 
@@ -207,7 +220,7 @@ TEST_P(Reduce, threads_and_fusion_change_no_bit) {
     for (size_t i = 0; i < x.size(); ++i) squared[i] = x[i] * x[i];
     for (int64_t axes = 0; axes < int64_t{1} << space.rank(); ++axes) {
       SCOPED_TRACE(space.str() + " axes " + std::to_string(axes));
-      for (const ReduceKind kind : {ReduceKind::mean, ReduceKind::max}) {
+      for (const ReduceKind kind : {ReduceKind::mean, ReduceKind::max, ReduceKind::min, ReduceKind::prod}) {
         ReduceCall call = dense_call<float>(kind, space, axes);
         std::vector<float> first;
         {
@@ -299,10 +312,10 @@ TEST_P(Reduce, nan_and_infinity) {
         const Shape space = columns ? Shape{n, 3} : Shape{3, n};
         for (const float special : {nan, inf, -inf}) {
           x[index(1)] = special;
-          for (const ReduceKind kind : {ReduceKind::sum, ReduceKind::max}) {
+          for (const ReduceKind kind : {ReduceKind::sum, ReduceKind::max, ReduceKind::min}) {
             const auto got = run<float>(dense_call<float>(kind, space, columns ? 1 : 2), x);
             EXPECT_TRUE(std::isfinite(got[0]) && std::isfinite(got[2])) << n << " at " << at;
-            const bool wins = kind == ReduceKind::sum || special > 0 || n == 1;
+            const bool wins = kind == ReduceKind::sum || n == 1 || (kind == ReduceKind::max) == (special > 0);
             if (std::isnan(special)) {
               EXPECT_TRUE(std::isnan(got[1])) << n << " at " << at;
             } else if (wins) {
@@ -332,7 +345,8 @@ TEST_P(Reduce, sixteen_bit_floats_are_summed_in_f32) {
         narrow.push_back(H(v));
         wide.push_back(static_cast<float>(narrow.back()));
       }
-      for (const ReduceKind kind : {ReduceKind::sum, ReduceKind::mean, ReduceKind::max}) {
+      for (const ReduceKind kind :
+           {ReduceKind::sum, ReduceKind::mean, ReduceKind::max, ReduceKind::min, ReduceKind::prod}) {
         const auto want = run<float>(dense_call<float>(kind, space, axes), wide);
         const auto got = run<H>(dense_call<H>(kind, space, axes), narrow);
         ReduceCall kept_wide = dense_call<H>(kind, space, axes);
@@ -377,6 +391,18 @@ TEST_P(Reduce, integers_are_summed_in_i64) {
   const std::vector<int64_t> extremes{std::numeric_limits<int64_t>::min(), -5, std::numeric_limits<int64_t>::max(), 2};
   EXPECT_EQ(run<int64_t>(dense_call<int64_t>(ReduceKind::max, {4}, 1), extremes)[0],
             std::numeric_limits<int64_t>::max());
+  EXPECT_EQ(run<int64_t>(dense_call<int64_t>(ReduceKind::min, {4}, 1), extremes)[0],
+            std::numeric_limits<int64_t>::min());
+  for (const int64_t n : {1, 7, 8, 100, 5000}) {  // products wrap around
+    const std::vector<int64_t> threes(static_cast<size_t>(n * 2), 3);
+    uint64_t power = 1;
+    for (int64_t i = 0; i < n; ++i) power *= 3;
+    for (const int64_t axis : {0, 1}) {
+      const Shape shape = axis == 0 ? Shape{n, 2} : Shape{2, n};
+      const auto got = run<int64_t>(dense_call<int64_t>(ReduceKind::prod, shape, axis == 0 ? 1 : 2), threes);
+      EXPECT_EQ(got, std::vector<int64_t>(2, static_cast<int64_t>(power))) << n;
+    }
+  }
 }
 
 // ---- named cases ----

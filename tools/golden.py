@@ -15,14 +15,17 @@ import torch
 sys.path.insert(0, str(pathlib.Path(__file__).parent / "golden"))
 
 from elementwise import activation, elementwise
+from index import index
 from layers import layers
 from losses import losses
 from optimizers import optimizers
+from reduce import reduce
 from schedulers import schedulers
 from softmax import cross_entropy, softmax
 from training import training
 
-FAMILIES = (training, softmax, cross_entropy, elementwise, activation, losses, layers, optimizers, schedulers)
+FAMILIES = (training, softmax, cross_entropy, elementwise, activation, reduce, index, losses, layers, optimizers,
+            schedulers)
 
 if __name__ == "__main__":
     names = [family.__name__ for family in FAMILIES]

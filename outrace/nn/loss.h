@@ -24,4 +24,18 @@ using BCELoss = Loss<binary_cross_entropy, BceOptions>;
 using BCEWithLogitsLoss = Loss<binary_cross_entropy_with_logits, BceWithLogitsOptions>;
 using KLDivLoss = Loss<kl_div, KlDivOptions>;
 
+// Losses of three inputs: loss(x1, x2, target), loss(anchor, positive, negative).
+template <auto kFn, class Third, class Options>
+class LossOfThree {
+ public:
+  explicit LossOfThree(const Options& options = {}) : options_(options) {}
+  Tensor operator()(At first, At second, Third third) const { return kFn(first, second, third, options_); }
+
+ private:
+  Options options_;
+};
+
+using CosineEmbeddingLoss = LossOfThree<cosine_embedding_loss, const Tensor&, CosineEmbeddingOptions>;
+using TripletMarginLoss = LossOfThree<triplet_margin_loss, At, TripletMarginOptions>;
+
 }  // namespace outrace::nn

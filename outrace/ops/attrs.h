@@ -100,6 +100,63 @@ struct IndexAttrs {
   friend bool operator==(const IndexAttrs&, const IndexAttrs&) = default;
 };
 
+struct AxisAttrs {
+  int64_t axis = 0;
+  static constexpr auto fields() { return std::make_tuple(std::pair{"axis", &AxisAttrs::axis}); }
+  friend bool operator==(const AxisAttrs&, const AxisAttrs&) = default;
+};
+
+// reverse: from the axis's end. exclusive: element i gets what comes before it.
+struct ScanAttrs {
+  int64_t axis = 0;
+  bool reverse = false, exclusive = false;
+  static constexpr auto fields() {
+    return std::make_tuple(std::pair{"axis", &ScanAttrs::axis}, std::pair{"reverse", &ScanAttrs::reverse},
+                           std::pair{"exclusive", &ScanAttrs::exclusive});
+  }
+  friend bool operator==(const ScanAttrs&, const ScanAttrs&) = default;
+};
+
+struct SortAttrs {
+  bool descending = false;
+  static constexpr auto fields() { return std::make_tuple(std::pair{"descending", &SortAttrs::descending}); }
+  friend bool operator==(const SortAttrs&, const SortAttrs&) = default;
+};
+
+struct VarianceAttrs {
+  int64_t axis = 0;
+  int64_t correction = 1;  // the sum of squared differences is divided by count - correction
+  static constexpr auto fields() {
+    return std::make_tuple(std::pair{"axis", &VarianceAttrs::axis},
+                           std::pair{"correction", &VarianceAttrs::correction});
+  }
+  friend bool operator==(const VarianceAttrs&, const VarianceAttrs&) = default;
+};
+
+// Of what an order selects along the last axis: the first k in their order, the same by position, or the k-th alone.
+enum class Selection : uint8_t { sorted, by_position, only_kth };
+
+struct TopKAttrs {
+  int64_t k = 1;
+  bool largest = true;
+  Selection selection = Selection::sorted;
+  static constexpr auto fields() {
+    return std::make_tuple(std::pair{"k", &TopKAttrs::k}, std::pair{"largest", &TopKAttrs::largest},
+                           std::pair{"selection", &TopKAttrs::selection});
+  }
+  friend bool operator==(const TopKAttrs&, const TopKAttrs&) = default;
+};
+
+struct HistogramAttrs {
+  int64_t bins = 1;
+  double low = 0, high = 1;
+  static constexpr auto fields() {
+    return std::make_tuple(std::pair{"bins", &HistogramAttrs::bins}, std::pair{"low", &HistogramAttrs::low},
+                           std::pair{"high", &HistogramAttrs::high});
+  }
+  friend bool operator==(const HistogramAttrs&, const HistogramAttrs&) = default;
+};
+
 enum class Reduction : uint8_t { none, mean, sum };
 
 struct CrossEntropyAttrs {
@@ -134,8 +191,9 @@ struct RandomAttrs {
   friend bool operator==(const RandomAttrs&, const RandomAttrs&) = default;
 };
 
-using Attrs = std::variant<NoAttrs, ConstantAttrs, MatmulAttrs, ReduceAttrs, PermuteAttrs, SliceAttrs, ConcatAttrs,
-                           UnfoldAttrs, DiagonalAttrs, IndexAttrs, CrossEntropyAttrs, NormAttrs, RandomAttrs>;
+using Attrs = std::variant<NoAttrs, ConstantAttrs, MatmulAttrs, ReduceAttrs, AxisAttrs, ScanAttrs, SortAttrs,
+                           VarianceAttrs, TopKAttrs, HistogramAttrs, PermuteAttrs, SliceAttrs, ConcatAttrs, UnfoldAttrs,
+                           DiagonalAttrs, IndexAttrs, CrossEntropyAttrs, NormAttrs, RandomAttrs>;
 
 // Appends the attributes as 64-bit words: the alternative, then each field. Equal words mean equal attributes.
 void append_words(const Attrs& attrs, std::vector<uint64_t>& words);

@@ -61,7 +61,12 @@ const OpDef& op_of(Ew op);
 extern const OpDef kBuffer, kScalar, kConstant;                              // graph/node.cpp
 extern const OpDef kCast;                                                    // ops/elementwise.cpp
 extern const OpDef kMatmul;                                                  // ops/matmul.cpp
-extern const OpDef kSum, kMean, kMax;                                        // ops/reduce.cpp
+extern const OpDef kSum, kMean, kMax, kMin, kProd;                           // ops/reduce.cpp
+extern const OpDef kArgMax, kArgMin;                                         // ops/arg_reduce.cpp
+extern const OpDef kTakeAlong, kPutAlong;                                    // ops/take_along.cpp
+extern const OpDef kVariance, kHistogram, kBincount;                         // ops/statistics.cpp
+extern const OpDef kCumsum, kCumprod, kRecurrence, kCumArgMax, kCumArgMin;   // ops/scan.cpp
+extern const OpDef kArgsort, kTopK;                                          // ops/sort.cpp
 extern const OpDef kSoftmax, kLogSoftmax, kCrossEntropy, kCrossEntropyGrad;  // ops/loss.cpp
 extern const OpDef kLayerNorm, kLayerNormGrad, kLayerNormWeightGrad;         // ops/normalization.cpp
 extern const OpDef kReshape, kPermute, kExpand, kSlice, kPad;                // ops/movement.cpp

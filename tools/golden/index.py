@@ -1,17 +1,10 @@
-#!/usr/bin/env python3
-"""Makes tests/golden/index.json with PyTorch: the ops that choose, join and move elements, and their gradients.
+"""Ops that choose, join and move elements, and their gradients: tests/golden/index.json.
 
-usage: python3 tools/golden_index.py [FOLDER]        (needs PyTorch; the default folder is tests/golden)
-
-The same version of PyTorch gives the same file. Each case: inputs, output y, upstream gradient g, gradients d<input>.
+Each case: inputs, output y, upstream gradient g, gradients d<input>.
 """
-import pathlib
-import sys
-
 import torch
+from common import numbers, with_gradients, write
 from torch.nn import functional as F
-
-from golden import numbers, with_gradients, write
 
 
 def normal(*shape):
@@ -104,11 +97,7 @@ def created():
     }
 
 
-if __name__ == "__main__":
-    default_folder = pathlib.Path(__file__).parents[1] / "tests/golden"
-    target_folder = pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else default_folder
-    torch.set_num_threads(1)
+def index(folder):
     torch.manual_seed(8)
-    print("PyTorch", torch.__version__)
     groups = {"gathered": gathered(), "moved": moved(), "contracted": contracted(), "created": created()}
-    write(target_folder, "index", groups)
+    write(folder, "index", groups)

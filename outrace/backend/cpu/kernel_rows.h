@@ -10,6 +10,8 @@ namespace outrace::cpu {
 // The rows of each family, best first within an op.
 std::span<const KernelRow> matmul_kernels();      // matmul.cpp
 std::span<const KernelRow> reduce_kernels();      // kernels_reduce.cpp
+std::span<const KernelRow> axis_kernels();        // kernels_axis.cpp
+std::span<const KernelRow> statistics_kernels();  // kernels_statistics.cpp
 std::span<const KernelRow> row_op_kernels();      // kernels_rows.cpp
 std::span<const KernelRow> movement_kernels();    // kernels_move.cpp
 std::span<const KernelRow> layer_norm_kernels();  // kernels_norm.cpp

@@ -13,7 +13,11 @@ DType reduced_type(const Call& call, const Plan& plan) {
 }
 
 ReduceKind kind_of(const OpDef* op) {
-  return op == &kSum ? ReduceKind::sum : op == &kMean ? ReduceKind::mean : ReduceKind::max;
+  return op == &kSum    ? ReduceKind::sum
+         : op == &kMean ? ReduceKind::mean
+         : op == &kMax  ? ReduceKind::max
+         : op == &kMin  ? ReduceKind::min
+                        : ReduceKind::prod;
 }
 
 const char* reduction_why_not(const Call& call, const Plan& plan) {
@@ -64,9 +68,9 @@ class ReductionCall final : public ResolvedCall {
 };
 
 const KernelRow kRows[] = {
-    {&kSum, "fold", reduction_why_not, make<ReductionCall>},
-    {&kMean, "fold", reduction_why_not, make<ReductionCall>},
-    {&kMax, "fold", reduction_why_not, make<ReductionCall>},
+    {&kSum, "fold", reduction_why_not, make<ReductionCall>},  {&kMean, "fold", reduction_why_not, make<ReductionCall>},
+    {&kMax, "fold", reduction_why_not, make<ReductionCall>},  {&kMin, "fold", reduction_why_not, make<ReductionCall>},
+    {&kProd, "fold", reduction_why_not, make<ReductionCall>},
 };
 
 }  // namespace

@@ -114,6 +114,17 @@ T* scratch(int use, int64_t count) {
   return k.memory.get();
 }
 
+Fold fold_of(ReduceKind kind) {
+  switch (kind) {
+    case ReduceKind::max: return Fold::max;
+    case ReduceKind::min: return Fold::min;
+    case ReduceKind::prod: return Fold::prod;
+    default: return Fold::sum;
+  }
+}
+
+bool is_extreme(ReduceKind kind) { return kind == ReduceKind::max || kind == ReduceKind::min; }
+
 bool is_dense(const View& view, const Shape& space) {
   const Strides dense = contiguous_strides(space);
   for (int i = 0; i < space.rank(); ++i)
@@ -212,9 +223,7 @@ class ReducerOf<T>::Tiles {
 
 template <class T>
 ReducerOf<T>::ReducerOf(const ReduceCall& call)
-    : call_(call),
-      kernels_(fold_kernels<T>(call.kind == ReduceKind::max ? Fold::max : Fold::sum)),
-      prologue_(call.prologue) {
+    : call_(call), kernels_(fold_kernels<T>(fold_of(call.kind))), prologue_(call.prologue) {
   constexpr DType type = dtype_of<T>();
   OUTRACE_ASSERT(call.kind != ReduceKind::mean || is_float(type), "mean of integers");
   if (prologue_ == nullptr && (call.input != type || !is_dense(call.view, call.space))) {
@@ -242,7 +251,7 @@ ReducerOf<T>::ReducerOf(const ReduceCall& call)
     program.stores.push_back({.reg = 0, .view = {.value = 0, .strides = {1}}, .dtype = call.output});
     narrow_ = TileKernel::compile(program);
   }
-  OUTRACE_ASSERT(call.kind != ReduceKind::max || elements_ > 0 || results_ == 0, "max over nothing");
+  OUTRACE_ASSERT(!is_extreme(call.kind) || elements_ > 0 || results_ == 0, "an extreme of nothing");
   if (call.space.numel() > 0) plan_tasks();
 }
 
@@ -326,7 +335,7 @@ void ReducerOf<T>::fill_empty(const Run& run) const {
   for (int64_t i = 0; i < results_; i += kStrip) {
     const int64_t count = std::min(kStrip, results_ - i);
     T* results = result_place(run, i, scratch<T>(0, kStrip));
-    std::fill_n(results, count, T{0});
+    std::fill_n(results, count, call_.kind == ReduceKind::prod ? T{1} : T{0});
     finish(run, i, count, results);  // a mean becomes 0 / 0
   }
 }

@@ -1,7 +1,7 @@
-// Sum, mean and maximum over any axes of an array, from memory or from the tiles of a prologue, to memory, an epilogue
-// or both. The order of summation is a tree fixed by the array's shape, the axes, the type and the instruction set:
-// threads, prologue and epilogue change no bit. Its error grows like a pairwise sum's. A maximum is NaN as soon as one
-// element is.
+// Sum, mean, product, maximum and minimum over any axes of an array, from memory or from the tiles of a prologue, to
+// memory, an epilogue or both. The order is a tree fixed by the array's shape, the axes, the type and the instruction
+// set: threads, prologue and epilogue change no bit. The error grows like a pairwise sum's. An extreme is NaN as soon
+// as one element is.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -13,14 +13,14 @@
 
 namespace outrace::cpu {
 
-enum class ReduceKind : uint8_t { sum, mean, max };
+enum class ReduceKind : uint8_t { sum, mean, max, min, prod };
 
 struct ReduceCall {
   ReduceKind kind = ReduceKind::sum;
   Shape space;       // of what is reduced
   int64_t axes = 0;  // bit i: axis i of the space is reduced
   // What is reduced: the prologue's result, or without one the elements of a view over the space, stored as `input`.
-  // Sums are taken in f32 (also of bf16 and f16), f64 or i64 (of integers and bool).
+  // Sums and products are taken in f32 (also of bf16 and f16), f64 or i64 (of integers and bool).
   const TileKernel* prologue = nullptr;
   DType input = DType::f32;  // with a prologue: its compute type
   View view;                 // its value is not read: run() gets the pointer

@@ -6,10 +6,10 @@ namespace outrace::cpu {
 
 template <class T>
 struct FoldKernels {
-  // out[r] = the sum (or maximum) of x[r * depth .. + depth), for 0 < depth <= kFoldBlock.
+  // out[r] = what the fold makes of x[r * depth .. + depth), for 0 < depth <= kFoldBlock.
   void (*rows)(const T* x, int64_t depth, int64_t count, T* out);
-  // acc[j] = acc[j] + x[0][j] + x[1][j] + ..., added in this order, for j < width; `first`: it starts with x[0][j]
-  // instead.
+  // acc[j] = acc[j] + x[0][j] + x[1][j] + ... (or another fold), in this order, for j < width; `first`: it starts with
+  // x[0][j] instead.
   void (*columns)(const T* x, int64_t stride, int64_t rows, int64_t width, T* acc, bool first);
 };
 
@@ -17,8 +17,8 @@ struct FoldKernels {
 // pairwise sum makes before it splits. The vectors' own join at the end costs a tenth of a block that is in L1.
 constexpr int64_t kFoldBlock = 1024;
 
-// A maximum is NaN as soon as one element is.
-enum class Fold : uint8_t { sum, max };
+// An extreme is NaN as soon as one element is. Products of integers wrap around.
+enum class Fold : uint8_t { sum, max, min, prod };
 
 template <class T>  // float, double, int64_t
 const FoldKernels<T>& fold_kernels(Fold fold);

@@ -1,4 +1,4 @@
-// Sums and maxima of short rows and of columns, as SIMD loops.
+// Sums, products and extremes of short rows and of columns, as SIMD loops.
 #include "outrace/backend/cpu/reduce_kernels.h"
 
 #include <cstring>
@@ -56,7 +56,9 @@ struct Sum {
   }
 };
 
-struct Max {
+// kSign: 1 for the maximum, -1 for the minimum.
+template <int kSign>
+struct Extreme {
   template <class D>
   static hn::Vec<D> neutral(D d, const Lane<D>* row) {
     return hn::Set(d, row[0]);
@@ -64,8 +66,9 @@ struct Max {
   template <class D>
   static hn::Vec<D> join(D, hn::Vec<D> a, hn::Vec<D> b) {
     // A NaN in a stays because no comparison with it holds; one in b is taken.
-    if constexpr (hwy::IsFloat<Lane<D>>()) return hn::IfThenElse(hn::Or(hn::Gt(b, a), hn::IsNaN(b)), b, a);
-    return hn::Max(a, b);
+    if constexpr (hwy::IsFloat<Lane<D>>())
+      return hn::IfThenElse(hn::Or(kSign > 0 ? hn::Gt(b, a) : hn::Lt(b, a), hn::IsNaN(b)), b, a);
+    return kSign > 0 ? hn::Max(a, b) : hn::Min(a, b);
   }
   template <class D>
   static Lane<D> across(D d, hn::Vec<D> v) {
@@ -73,7 +76,31 @@ struct Max {
       const auto nan = hn::IsNaN(v);
       if (!hn::AllFalse(d, nan)) return hn::GetLane(hn::SumOfLanes(d, hn::IfThenElseZero(nan, v)));
     }
-    return hn::GetLane(hn::MaxOfLanes(d, v));
+    return hn::GetLane(kSign > 0 ? hn::MaxOfLanes(d, v) : hn::MinOfLanes(d, v));
+  }
+};
+
+struct Product {
+  template <class D>
+  static hn::Vec<D> neutral(D d, const Lane<D>*) {
+    return hn::Set(d, Lane<D>{1});
+  }
+  template <class D>
+  static hn::Vec<D> join(D, hn::Vec<D> a, hn::Vec<D> b) {
+    return hn::Mul(a, b);
+  }
+  template <class D>
+  static Lane<D> across(D d, hn::Vec<D> v) {
+    HWY_ALIGN Lane<D> lanes[hn::MaxLanes(d)];
+    hn::Store(v, d, lanes);
+    for (size_t half = hn::Lanes(d) / 2; half > 0; half /= 2)
+      for (size_t i = 0; i < half; ++i) lanes[i] = multiply(lanes[i], lanes[i + half]);
+    return lanes[0];
+  }
+  template <class T>
+  static T multiply(T a, T b) {
+    if constexpr (hwy::IsFloat<T>()) return a * b;
+    return static_cast<T>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
   }
 };
 
@@ -158,7 +185,10 @@ void columns(const T* x, int64_t stride, int64_t rows, int64_t width, T* acc, bo
 
 // In the order of Fold.
 template <class T>
-constexpr cpu::FoldKernels<T> kFold[] = {{&rows<Sum, T>, &columns<Sum, T>}, {&rows<Max, T>, &columns<Max, T>}};
+constexpr cpu::FoldKernels<T> kFold[] = {{&rows<Sum, T>, &columns<Sum, T>},
+                                         {&rows<Extreme<1>, T>, &columns<Extreme<1>, T>},
+                                         {&rows<Extreme<-1>, T>, &columns<Extreme<-1>, T>},
+                                         {&rows<Product, T>, &columns<Product, T>}};
 
 }  // namespace
 }  // namespace outrace::HWY_NAMESPACE

@@ -13,8 +13,10 @@ namespace {
 constexpr size_t kMaxMembers = 64;
 
 bool elementwise(const IrNode& n) { return n.op->kind == OpKind::elementwise; }
-bool hands_out_tiles(const IrNode& n) { return n.op == &kMatmul || n.op == &kSum || n.op == &kMean || n.op == &kMax; }
-bool reduces(const IrNode& n) { return n.op == &kSum || n.op == &kMean || n.op == &kMax; }
+bool reduces(const IrNode& n) {
+  return n.op == &kSum || n.op == &kMean || n.op == &kMax || n.op == &kMin || n.op == &kProd;
+}
+bool hands_out_tiles(const IrNode& n) { return n.op == &kMatmul || reduces(n); }
 
 // Narrow integers wrap when they are stored, registers do not: their results go through memory, fused or not.
 bool wraps(const IrNode& n) { return n.dtype == DType::i32 || n.dtype == DType::u8; }

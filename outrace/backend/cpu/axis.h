@@ -1,0 +1,88 @@
+// Arrays seen along one axis, and how kernels that work along it are cut: by the problem's size alone.
+#pragma once
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <type_traits>
+
+#include "outrace/backend/cpu/tile_kernels.h"
+#include "outrace/core/aligned.h"
+#include "outrace/core/half.h"
+#include "outrace/core/shape.h"
+
+namespace outrace::cpu {
+
+// A row-major [outer, size, inner]; the axis is the middle one.
+struct AxisView {
+  int64_t outer = 1, size = 1, inner = 1;
+
+  static AxisView of(const Shape& shape, int64_t axis) {
+    AxisView v;
+    for (int i = 0; i < shape.rank(); ++i) (i < axis ? v.outer : i == axis ? v.size : v.inner) *= shape[i];
+    return v;
+  }
+  int64_t numel() const { return outer * size * inner; }
+};
+
+inline int64_t axis_ceil(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+// Elements worth a task of their own, some 10 us and more, where waking the threads takes 1 to 5.
+constexpr int64_t kAxisTask = 64 * 1024;
+// An axis is split only while there are fewer tasks than this.
+constexpr int64_t kAxisTasks = 128;
+constexpr int64_t kAxisStrip = 512;  // columns a task works on together
+
+// How an axis with columns behind it is cut: strips of columns, and parts of the axis while there are few strips.
+struct AxisCut {
+  int64_t strips = 1, part = 1, parts = 1;
+
+  // `unit`: parts are multiples of it.
+  AxisCut(const AxisView& v, int64_t unit) : strips(axis_ceil(v.inner, kAxisStrip)) {
+    const int64_t width = std::min(v.inner, kAxisStrip);
+    part = unit;
+    while (part < v.size && (part * width < kAxisTask || v.outer * strips * axis_ceil(v.size, part) > kAxisTasks))
+      part *= 2;
+    parts = std::max<int64_t>(1, axis_ceil(v.size, part));
+  }
+};
+
+// In what kernels compute with an element: f32, f64 or i64.
+template <class S>
+using ComputeOf = std::conditional_t<
+    std::is_same_v<S, double>, double,
+    std::conditional_t<std::is_same_v<S, float> || std::is_same_v<S, bf16> || std::is_same_v<S, f16>, float, int64_t>>;
+
+// x itself where it is stored so; else its elements, widened into `memory`.
+template <class S>
+const ComputeOf<S>* widened(const S* x, int64_t count, ComputeOf<S>* memory) {
+  using T = ComputeOf<S>;
+  if constexpr (std::is_same_v<S, T>) {
+    return x;
+  } else {
+    char* cells[] = {reinterpret_cast<char*>(memory), reinterpret_cast<char*>(const_cast<S*>(x))};
+    constexpr int16_t operands[] = {0, 1};
+    tile_move_kernels().to_compute[static_cast<int>(dtype_of<S>())][compute_index(dtype_of<T>())](cells, operands,
+                                                                                                  count);
+    return memory;
+  }
+}
+
+// Memory of the calling thread that only grows; one for each use.
+template <class Use, class T>
+T* axis_scratch(int64_t count) {
+  thread_local AlignedArray<T> memory;
+  thread_local int64_t size = 0;
+  if (size < count) {
+    memory = aligned_array<T>(count);
+    size = count;
+  }
+  return memory.get();
+}
+
+template <class T>
+bool is_nan(T v) {
+  if constexpr (std::is_floating_point_v<T>) return std::isnan(v);
+  return false;
+}
+
+}  // namespace outrace::cpu
