@@ -150,12 +150,6 @@ Tensor trunc_normal(const Shape& shape, double mean, double deviation, double lo
   return from_host(values, shape, options);
 }
 
-Tensor eye(int64_t rows, int64_t columns, CreateOptions options) {
-  std::vector<double> values(static_cast<size_t>(rows * columns));
-  for (int64_t i = 0; i < std::min(rows, columns); ++i) values[static_cast<size_t>(i * columns + i)] = 1;
-  return from_host(values, {rows, columns}, options);
-}
-
 Tensor dirac(const Shape& shape, int64_t groups, CreateOptions options) {
   if (shape.rank() < 3 || shape.rank() > 5)
     fail(ErrorKind::shape, "[dirac] needs a convolution's weight of 3, 4 or 5 axes; got shape ", shape);
@@ -186,7 +180,7 @@ Tensor zeros_(Tensor t) { return constant_(std::move(t), 0); }
 Tensor ones_(Tensor t) { return constant_(std::move(t), 1); }
 Tensor eye_(Tensor t) {
   if (t.rank() != 2) fail(ErrorKind::shape, "[eye_] needs a matrix; got shape ", t.shape());
-  return fill(t, eye(t.size(0), t.size(1), options_of(t)));
+  return fill(t, outrace::eye(t.size(0), t.size(1), options_of(t)));
 }
 Tensor dirac_(Tensor t, int64_t groups) { return fill(t, dirac(t.shape(), groups, options_of(t))); }
 Tensor xavier_uniform_(Tensor t, double gain) { return fill(t, xavier_uniform(t.shape(), gain, options_of(t))); }

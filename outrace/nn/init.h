@@ -44,8 +44,6 @@ Tensor orthogonal(const Shape& shape, double gain = 1, CreateOptions options = {
 // A normal variable on condition that it lies in [low, high] (absolute bounds, as PyTorch's).
 Tensor trunc_normal(const Shape& shape, double mean = 0, double deviation = 1, double low = -2, double high = 2,
                     CreateOptions options = {});
-// 1 on the diagonal, [rows, columns].
-Tensor eye(int64_t rows, int64_t columns, CreateOptions options = {});
 // Of a convolution's weight [out, in, ...kernel]: passes input channel c of each group on as its output channel c.
 // Throws Error(value) unless groups divides out.
 Tensor dirac(const Shape& shape, int64_t groups = 1, CreateOptions options = {});

@@ -53,7 +53,7 @@ Tensor fold_derivative(const DerivativeArgs& a, int) {
 }
 
 // Sizes of `count` elements, the one that is -1 replaced by what is left.
-std::vector<int64_t> filled_in(const char* op, At x, std::initializer_list<int64_t> dims, int64_t count) {
+std::vector<int64_t> filled_in(const char* op, At x, const std::vector<int64_t>& dims, int64_t count) {
   std::vector<int64_t> sizes(dims);
   int64_t known = 1, open = -1;
   for (size_t i = 0; i < sizes.size(); ++i) {
