@@ -170,7 +170,7 @@ std::map<std::string, std::pair<double, double>> documented() {
   for (std::string line; std::getline(in, line);) {
     char name[32];
     double f32, f64;
-    if (std::sscanf(line.c_str(), "| `%31[a-z0-9]` | %lf | %lf |", name, &f32, &f64) == 3) out[name] = {f32, f64};
+    if (std::sscanf(line.c_str(), "| `%31[a-z0-9_]` | %lf | %lf |", name, &f32, &f64) == 3) out[name] = {f32, f64};
   }
   return out;
 }
