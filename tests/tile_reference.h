@@ -16,11 +16,12 @@
 namespace outrace::test {
 
 // The functions of vectors that are more than a few IEEE operations; each has a row of its own name in ops.def.
-#define OUTRACE_ELEMENTARY(X)                                                                                          \
-  X(exp)                                                                                                               \
-  X(exp2) X(expm1) X(sinh) X(cosh) X(tanh) X(log) X(log2) X(log1p) X(sin) X(cos) X(tan) X(asin) X(acos) X(atan) X(erf) \
-      X(erfc)
+// clang-format off
+#define OUTRACE_ELEMENTARY(X)                                                                                  \
+  X(exp) X(exp2) X(expm1) X(sinh) X(cosh) X(tanh) X(log) X(log2) X(log1p) X(sin) X(cos) X(tan) X(asin) X(acos) \
+  X(atan) X(erf) X(erfc)
 #define OUTRACE_ELEMENTARY_OF_TWO(X) X(pow) X(atan2)
+// clang-format on
 
 // A number over which the texts of ops.def compile. Elementary functions are a hook, so that T = float can use the
 // kernels' own.

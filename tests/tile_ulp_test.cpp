@@ -73,7 +73,7 @@ struct Case {
   bool only_within = false;
 };
 #define ONE(name) Ew::name, [](long double x, long double) { return std::name(x); }
-// rsqrt: two roundings. sigmoid: those of exp, the sum and the quotient; where exp(-x) overflows the text
+// rsqrt: two roundings. sigmoid, silu, mish: those of exp, the sum and the quotient; where exp(-x) overflows the text
 // gives 0, as PyTorch does.
 const Case kCases[] = {
     {ONE(exp), -105, 90, -750, 712, 3, 3},
@@ -95,6 +95,13 @@ const Case kCases[] = {
     {ONE(erfc), -5, 10.2, -7, 27.5, 4, 4},
     {Ew::rsqrt, [](long double x, long double) { return 1 / std::sqrt(x); }, 0, 9, 0, 9, 1.5, 1.5},
     {Ew::sigmoid, [](long double x, long double) { return 1 / (1 + std::exp(-x)); }, -87, 30, -700, 50, 5, 5, true},
+    {Ew::silu, [](long double x, long double) { return x / (1 + std::exp(-x)); }, -83, 30, -700, 50, 5, 5, true},
+    {Ew::softplus, [](long double x, long double) { return std::max(x, 0.0L) + std::log1p(std::exp(-std::abs(x))); },
+     -30, 30, -40, 40, 4, 4},
+    {Ew::log_sigmoid, [](long double x, long double) { return std::min(x, 0.0L) - std::log1p(std::exp(-std::abs(x))); },
+     -30, 30, -40, 40, 4, 4},
+    {Ew::mish, [](long double x, long double) { return x * std::tanh(std::log1p(std::exp(x))); }, -80, 30, -700, 50, 5,
+     5, true},
 };
 const Case kCasesOfTwo[] = {
     {Ew::pow, [](long double x, long double z) { return std::pow(x, z); }, 0, 0, 0, 0, 1, 1},
@@ -163,7 +170,7 @@ std::map<std::string, std::pair<double, double>> documented() {
   for (std::string line; std::getline(in, line);) {
     char name[32];
     double f32, f64;
-    if (std::sscanf(line.c_str(), "| `%31[a-z0-9]` | %lf | %lf |", name, &f32, &f64) == 3) out[name] = {f32, f64};
+    if (std::sscanf(line.c_str(), "| `%31[a-z0-9_]` | %lf | %lf |", name, &f32, &f64) == 3) out[name] = {f32, f64};
   }
   return out;
 }
