@@ -1,7 +1,8 @@
 // Ops that take indices: values against plain loops for every dtype, errors, threads, and reported failures of others.
 #include <unistd.h>
 
-#include <limits>
+#include <bit>
+#include <cmath>
 
 #include "index_support.h"
 #include "outrace/core/thread.h"

@@ -3,6 +3,7 @@
 
 #include "index_support.h"
 #include "outrace/core/thread.h"
+#include "outrace/graph/autograd.h"
 #include "outrace/graph/program_cache.h"
 #include "outrace/outrace.h"
 #include "tile_support.h"
@@ -385,6 +386,48 @@ TEST_P(MovementOfEachIsa, WindowsAreReadInPlace) {
   expect_error([&] { return unfold(x, 0, 41); }, "[unfold] windows must have 1 to 40 entries of axis 0");
   expect_error([&] { return unfold(x, 0, 2, 0); }, "got size 2 and step 0");
   expect_error([&] { return fold(windows, {39}, 0, 1); }, "[fold] windows [36, 5]");
+}
+
+// One view of x, chosen by chance.
+Tensor some_view(const Tensor& x, test::Dice& dice) {
+  const int64_t rank = x.rank(), axis = dice.below(rank), size = x.size(axis);
+  switch (dice.below(8)) {
+    case 0: return flip(x, {axis});
+    case 1: return x.transpose(axis, dice.below(rank));
+    case 2: return slice(x, axis, dice.below(size), size, 1 + dice.below(2));
+    case 3: return rank < 5 ? unfold(x, axis, 1 + dice.below(size), 1 + dice.below(3)) : flip(x);
+    case 4: return rank > 1 ? diagonal(x, dice.below(2), axis, (axis + 1) % rank) : flip(x);
+    case 5: return rank < 5 ? expand(unsqueeze(x, 0), x.shape().inserted(0, 2)) : x[0];
+    case 6: return x.reshape({-1});
+    default: return movedim(x, axis, -1);
+  }
+}
+
+// Views of views, read through one set of strides where there is one, equal the same views copied one after another;
+// so do the gradients through them.
+TEST_P(MovementOfEachIsa, ChainsOfViewsEqualTheirSteps) {
+  for (uint64_t seed = 0; seed < 400; ++seed) {
+    SCOPED_TRACE(seed);
+    std::vector<std::vector<double>> results[2];
+    for (const bool copied : {true, false}) {
+      test::Dice dice{seed};
+      Tensor x = numbers({4, 3, 5}, DType::f64, static_cast<int64_t>(seed)).requires_grad_();
+      Tensor y = x;
+      for (int64_t i = dice.below(5); i >= 0; --i) {
+        const Tensor next = some_view(y, dice);
+        if (next.numel() == 0 || next.numel() > 5000) break;
+        y = next;
+        if (copied) y = (y * 1).eval();
+      }
+      const int64_t axis = dice.below(y.rank());
+      const Tensor flat = y.reshape({1, -1});
+      const Tensor used = dice.below(2) == 0 ? cat({y, y * 2}, axis) : max(y, {{axis}});
+      results[copied] = {sum(y, {{axis}}).to_vector<double>(), used.to_vector<double>(),
+                         matmul(flat, flat, {.transpose_b = true}).to_vector<double>(),
+                         grad(sum(used * used), {x})[0].to_vector<double>()};
+    }
+    ASSERT_EQ(results[0], results[1]);
+  }
 }
 
 // Case P-046, candle#3836: a kernel that is a transposed view, also one that does not begin at its memory's start.

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <functional>
 
 #include "outrace/backend/null/null_backend.h"
 #include "outrace/core/env.h"
@@ -197,6 +198,59 @@ TEST(Schedule, DebugTextNamesWhatChanged) {
   EXPECT_NE(text.find("new program"), std::string::npos) << text;
   EXPECT_NE(text.find("[3, 6]"), std::string::npos) << text;
   EXPECT_NE(text.find("[7, 6]"), std::string::npos) << text;
+}
+
+const Plan& plan_of_value(const Tensor& y) {
+  static std::shared_ptr<CompiledGraph> kept;
+  ProgramCache::global().clear();
+  y.eval();
+  EXPECT_EQ(ProgramCache::global().compiled(), 1);
+  kept = ProgramCache::global().all().at(0);
+  return kept->executable->plan();
+}
+
+// The lookup refuses bad indices before anything is overwritten; its gradient need not come before other updates, which
+// would keep all gradients waiting for it.
+TEST(Schedule, UpdatesDoNotWaitForTheEmbeddingsGradient) {
+  const CreateOptions here{.device = kNull};
+  Tensor table = zeros({50, 8}, here).requires_grad_(), weight = zeros({10, 8}, here).requires_grad_();
+  optim::SGD sgd({weight, table}, {.lr = 0.1});  // the order in which updates are wanted
+  ProgramCache::global().clear();
+  const Tensor index = zeros({6}, {.dtype = DType::i64, .device = kNull});
+  const Tensor loss = cross_entropy(linear(embedding(table, index), weight), index);
+  loss.backward();
+  sgd.step();
+  ASSERT_EQ(ProgramCache::global().compiled(), 1);
+  const std::shared_ptr<CompiledGraph> graph = ProgramCache::global().all().at(0);
+  const Plan& plan = graph->executable->plan();
+  int update = -1, scattered = -1, updated = 0;
+  for (size_t i = 0; i < plan.calls.size(); ++i) {
+    if (plan.calls[i].op == &kIndexAdd) scattered = static_cast<int>(i);
+    if (plan.calls[i].label.starts_with("matmul+") && plan.calls[i].inplace) update = static_cast<int>(i);
+    updated += plan.calls[i].inplace;
+  }
+  EXPECT_EQ(updated, 2) << to_string(plan);
+  EXPECT_GE(update, 0) << to_string(plan);
+  EXPECT_LT(update, scattered) << to_string(plan);
+}
+
+TEST(Schedule, ViewsCostNoCall) {
+  const CreateOptions here{.device = kNull};
+  const Tensor x = zeros({6, 8}, here), taps = zeros({3, 4}, here), square = zeros({6, 6}, here);
+  const auto calls =
+      [](const std::function<Tensor()>& make) {  // what it names within is gone when the value is asked for
+        const Plan& plan = plan_of_value(make());
+        std::string labels;
+        for (const Call& c : plan.calls) labels += c.label + "; ";
+        return labels;
+      };
+  EXPECT_EQ(calls([&] { return relu(flip(x, {1})); }), "relu; ");
+  EXPECT_EQ(calls([&] { return sum(diagonal(square, 1)); }), "sum; ");
+  EXPECT_EQ(calls([&] { return mean(unfold(x, 1, 3), {{-1}}); }), "mean; ");
+  EXPECT_EQ(calls([&] { return matmul(unfold(x.slice(0, 0, 1).reshape({8}), 0, 3), taps); }), "matmul; ");
+  EXPECT_EQ(calls([&] { return roll(x, 3, 1); }), "cat; ");
+  EXPECT_EQ(calls([&] { return pad(x, {2, 2}, PadMode::circular); }), "cat; ");
+  EXPECT_EQ(calls([&] { return einsum("ij,kj->ik", {x, x}); }), "matmul; ");
 }
 
 }  // namespace

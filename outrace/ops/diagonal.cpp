@@ -1,6 +1,7 @@
 #include "outrace/ops/diagonal.h"
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "outrace/graph/recorder.h"
 #include "outrace/graph/scope.h"

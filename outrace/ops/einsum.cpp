@@ -1,7 +1,7 @@
 #include "outrace/ops/einsum.h"
 
 #include <algorithm>
-#include <array>
+#include <cctype>
 #include <map>
 
 #include "outrace/graph/scope.h"

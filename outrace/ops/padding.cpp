@@ -1,6 +1,7 @@
 #include "outrace/ops/padding.h"
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "outrace/graph/recorder.h"
 #include "outrace/graph/scope.h"

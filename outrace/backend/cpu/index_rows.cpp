@@ -1,7 +1,6 @@
 // One index an entry of the axis: rows of [outer, size, inner] are copied, or added up. Additions are sorted by their
 // row first, stably, so that each row belongs to one task and gets its terms in order of position.
 #include <algorithm>
-#include <cmath>
 #include <cstring>
 #include <numeric>
 #include <vector>

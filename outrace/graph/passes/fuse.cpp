@@ -1,6 +1,7 @@
 // Fusion: which nodes become one call. Elementwise nodes gather in clusters with a single exit; a cluster joins the
 // producer whose tiles it reads, or becomes the prologue of the one reduction that reads it.
 #include <algorithm>
+#include <cstdlib>
 #include <optional>
 
 #include "outrace/core/error.h"
