@@ -79,7 +79,10 @@ void scan_lines(const S* x, S* y, const Line* lines, int64_t number, int64_t dir
     for (int64_t k = 0; k < number; ++k) {
       count[k] = std::clamp<int64_t>(lines[k].count - begin, 0, kPiece);
       const S* from = x + lines[k].begin + begin * direction;
-      for (int64_t i = 0; i < count[k]; ++i) pieces[k][i] = widen(from[i * direction]);
+      if (direction > 0)
+        for (int64_t i = 0; i < count[k]; ++i) pieces[k][i] = widen(from[i]);
+      else
+        for (int64_t i = 0; i < count[k]; ++i) pieces[k][i] = widen(from[-i]);
     }
     const int64_t most = std::min(kPiece, longest - begin);
     if (most == *std::min_element(count, count + kLines)) {
@@ -92,7 +95,10 @@ void scan_lines(const S* x, S* y, const Line* lines, int64_t number, int64_t dir
     if constexpr (kOut != Output::none) {
       for (int64_t k = 0; k < number; ++k) {
         S* to = y + lines[k].begin + begin * direction;
-        for (int64_t i = 0; i < count[k]; ++i) to[i * direction] = narrow<S>(pieces[k][i]);
+        if (direction > 0)
+          for (int64_t i = 0; i < count[k]; ++i) to[i] = narrow<S>(pieces[k][i]);
+        else
+          for (int64_t i = 0; i < count[k]; ++i) to[-i] = narrow<S>(pieces[k][i]);
       }
     }
   }
