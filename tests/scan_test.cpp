@@ -96,6 +96,16 @@ TEST(Scan, ManyOnesDoNotStall) {
   EXPECT_EQ(cumsum(ones({70000}, {.dtype = DType::bf16}), 0).slice(0, 511, 512).item(), 512);
 }
 
+// The axis is not cut where a part's product would overflow.
+TEST(Scan, LongProductsOfZero) {
+  for (const Shape& shape : {Shape{1, 300001}, Shape{200001, 2}}) {
+    const int64_t axis = shape[0] == 1 ? 1 : 0;
+    std::vector<float> x(static_cast<size_t>(shape.numel()), 2);
+    x[0] = x[1] = 0;
+    for (float v : cumprod(Tensor::from(x, shape), axis).to_vector<float>()) ASSERT_EQ(v, 0);
+  }
+}
+
 TEST(Scan, IntegersWrapAround) {
   const int64_t most = std::numeric_limits<int64_t>::max();
   const Tensor x = Tensor::from(std::vector<int64_t>{most, 1, 2}, {3});

@@ -127,6 +127,27 @@ TEST(Schedule, TwoResultsOfOneProductAreOneCall) {
   }
 }
 
+// Every fold takes what comes before it as its prologue and what follows as its epilogue.
+TEST(Schedule, ReductionsFuseBothWays) {
+  NoGrad off;
+  const Tensor x = zeros({50, 60}, {.device = kNull});
+  const auto label_of = [&](auto&& fn) {
+    ProgramCache::global().clear();
+    const Tensor y = fn();  // nothing else is held
+    y.eval();
+    const Plan& plan = ProgramCache::global().all().at(0)->executable->plan();
+    EXPECT_EQ(plan.calls.size(), 1u) << to_string(plan);
+    return plan.calls[0].label;
+  };
+  const ReduceOptions rows{{1}, false};
+  EXPECT_EQ(label_of([&] { return sqrt(sum(square(x), rows)); }), "square+sum+sqrt");
+  EXPECT_EQ(label_of([&] { return neg(min(abs(x), rows)); }), "abs+min+neg");
+  EXPECT_EQ(label_of([&] { return neg(max(abs(x), rows)); }), "abs+max+neg");
+  EXPECT_EQ(label_of([&] { return log(prod(exp(x), rows)); }), "exp+prod+log");
+  EXPECT_EQ(label_of([&] { return any(x, rows); }), "not_equal+select+max+not_equal");
+  EXPECT_EQ(label_of([&] { return all(x, rows); }), "not_equal+select+min+not_equal");
+}
+
 TEST(Schedule, TemporariesOverlapOnlyWhenTheirLivesDoNot) {
   Net net({300, 200, 100, 50, 10}, tanh, kNull);
   const Plan& plan = plan_of_step<optim::Adam>(net, 64, optim::AdamOptions{});

@@ -78,6 +78,7 @@ TEST(Sort, AllTypesAndAxes) {
 TEST(Sort, LongRows) {
   for (int d = 0; d < kDTypeCount; ++d)
     for (const int threads : {1, 3}) {
+      if (threads == 1 && d != static_cast<int>(DType::f32)) continue;
       const Threads use(threads);
       expect_right({300007}, static_cast<DType>(d), true);
     }

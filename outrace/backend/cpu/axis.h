@@ -32,16 +32,15 @@ constexpr int64_t kAxisTask = 64 * 1024;
 constexpr int64_t kAxisTasks = 128;
 constexpr int64_t kAxisStrip = 512;  // columns a task works on together
 
-// How an axis with columns behind it is cut: strips of columns, and parts of the axis while there are few strips.
+// How an axis with columns behind it is cut: strips of columns, and parts of the axis while that gives few tasks.
 struct AxisCut {
-  int64_t strips = 1, part = 1, parts = 1;
+  int64_t strip, strips, part = 1, parts = 1;
 
-  // `unit`: parts are multiples of it.
-  AxisCut(const AxisView& v, int64_t unit) : strips(axis_ceil(v.inner, kAxisStrip)) {
-    const int64_t width = std::min(v.inner, kAxisStrip);
+  // `unit`: parts are multiples of it, by a power of two.
+  AxisCut(const AxisView& v, int64_t unit, int64_t widest = kAxisStrip, int64_t tasks = kAxisTasks)
+      : strip(std::min(v.inner, widest)), strips(axis_ceil(v.inner, widest)) {
     part = unit;
-    while (part < v.size && (part * width < kAxisTask || v.outer * strips * axis_ceil(v.size, part) > kAxisTasks))
-      part *= 2;
+    while (part < v.size && (part * strip < kAxisTask || v.outer * strips * axis_ceil(v.size, part) > tasks)) part *= 2;
     parts = std::max<int64_t>(1, axis_ceil(v.size, part));
   }
 };

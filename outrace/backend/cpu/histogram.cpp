@@ -42,6 +42,7 @@ double number(S v) {
 
 void histogram(DType dtype, const void* x, int64_t count, const HistogramAttrs& a, int64_t* counts) {
   const double bins = static_cast<double>(a.bins), width = a.high / bins - a.low / bins;
+  const double most = bins - 1, scale = 1 / width;
   const auto edge = [&](int64_t b) { return b == a.bins ? a.high : a.low + static_cast<double>(b) * width; };
   visit_dtype(dtype, [&](auto zero) {
     using S = decltype(zero);
@@ -49,8 +50,9 @@ void histogram(DType dtype, const void* x, int64_t count, const HistogramAttrs& 
     count_by(count, a.bins, counts, [&](int64_t i) {
       const double v = number(in[i]);
       if (!(v >= a.low && v <= a.high)) return int64_t{-1};
-      int64_t b = std::clamp<int64_t>(static_cast<int64_t>((v - a.low) / width), 0, a.bins - 1);
-      // The quotient is rounded; the edges decide.
+      // Rounded, and nothing at all where the range is tiny; the edges decide.
+      const double guess = (v - a.low) * scale;
+      int64_t b = static_cast<int64_t>(guess >= 0 ? std::min(guess, most) : 0);
       if (b > 0 && v < edge(b)) --b;
       if (b < a.bins - 1 && v >= edge(b + 1)) ++b;
       return b;

@@ -3,9 +3,9 @@
 // sorted by comparison, longer ones by radix from the lowest digit, very long ones with several threads.
 #include "outrace/backend/cpu/sort.h"
 
-#include <array>
 #include <bit>
 #include <limits>
+#include <utility>
 
 #include "outrace/backend/cpu/axis.h"
 #include "outrace/core/error.h"
@@ -177,22 +177,50 @@ void select_row(E* entries, int64_t count, const TopKAttrs& a, int64_t* out) {
   write_selected(entries, a.k, a.selection, out);
 }
 
+// Room that the candidates for the first k of `count` need: all, or a few times k.
+int64_t candidates_room(int64_t count, int64_t k) { return std::min(count, 2 * k + 64); }
+
+// Leaves the first k of x[first .. first + count), and others perhaps, in `to`. Returns how many there are.
+template <class E, class S>
+int64_t collect_candidates(const S* x, bool largest, int64_t first, int64_t count, int64_t k, E* to) {
+  const int64_t room = candidates_room(count, k);
+  if (room == count) {
+    read_entries(x, largest, first, count, to);
+    return count;
+  }
+  // What comes behind k others already is left out at once.
+  read_entries(x, largest, first, room, to);
+  int64_t kept = k;
+  std::nth_element(to, to + (k - 1), to + room);
+  E limit = to[k - 1];
+  for (int64_t i = first + room; i < first + count; ++i) {
+    read_entries(x, largest, i, 1, to + kept);
+    if (!(to[kept] < limit)) continue;
+    if (++kept < room) continue;
+    std::nth_element(to, to + (k - 1), to + room);
+    limit = to[k - 1];
+    kept = k;
+  }
+  return kept;
+}
+
 // Each part hands in its own first k.
 template <class E, class S>
 void select_long_row(const S* x, const TopKAttrs& a, int64_t size, int64_t* out) {
-  E* entries = axis_scratch<EntryScratch, E>(size);
-  const int64_t parts = axis_ceil(size, kPartFrom);
-  const auto length = [&](int64_t part) { return std::min(kPartFrom, size - part * kPartFrom); };
+  const int64_t parts = axis_ceil(size, kPartFrom), room = candidates_room(kPartFrom, a.k);
+  E* entries = axis_scratch<EntryScratch, E>(parts * room);
+  int64_t* kept = axis_scratch<CountScratch, int64_t>(parts);
   parallel_for(parts, [&](int64_t part) {
-    E* own = entries + part * kPartFrom;
-    read_entries(x, a.largest, part * kPartFrom, length(part), own);
-    select_front(own, length(part), std::min(a.k, length(part)));
+    const int64_t first = part * kPartFrom, count = std::min(kPartFrom, size - first), k = std::min(a.k, count);
+    E* own = entries + part * room;
+    const int64_t found = collect_candidates(x, a.largest, first, count, k, own);
+    select_front(own, found, k);
+    kept[part] = k;
   });
   int64_t left = 0;
   for (int64_t part = 0; part < parts; ++part) {
-    const int64_t kept = std::min(a.k, length(part));
-    std::copy_n(entries + part * kPartFrom, kept, entries + left);
-    left += kept;
+    std::copy_n(entries + part * room, kept[part], entries + left);
+    left += kept[part];
   }
   select_row(entries, left, a, out);
 }
@@ -220,9 +248,9 @@ void select_rows(const S* x, const TopKAttrs& a, int64_t rows, int64_t size, int
   const int64_t each = std::max<int64_t>(1, kAxisTask / 8 / size);
   parallel_for(axis_ceil(rows, each), [&](int64_t task) {
     for (int64_t r = task * each, end = std::min(r + each, rows); r < end; ++r) {
-      E* entries = axis_scratch<EntryScratch, E>(size);
-      read_entries(x + r * size, a.largest, 0, size, entries);
-      select_row(entries, size, a, out + r * width);
+      E* entries = axis_scratch<EntryScratch, E>(candidates_room(size, a.k));
+      const int64_t found = collect_candidates(x + r * size, a.largest, 0, size, a.k, entries);
+      select_row(entries, found, a, out + r * width);
     }
   });
 }
