@@ -68,7 +68,7 @@ TEST(Scan, AllTypesAndAxes) {
 
 // Long enough to be cut along the axis, and not in whole parts.
 TEST(Scan, LongAxes) {
-  for (const Shape& shape : {Shape{200003}, Shape{2, 150001}, Shape{100003, 3}}) {
+  for (const Shape& shape : {Shape{200003}, Shape{2, 150001}, Shape{100003, 3}, Shape{130, 1030}}) {
     expect_right(shape, DType::f32);
     expect_right(shape, DType::f64);
     expect_right(shape, DType::i64);

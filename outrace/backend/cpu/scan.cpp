@@ -23,10 +23,10 @@ int64_t join(ScanKind kind, int64_t a, int64_t b) {
   return static_cast<int64_t>(kind == ScanKind::sum ? x + z : x * z);
 }
 
-// One pass over the array, from the carries [outer, parts, inner] that each part starts with.
+// One pass over the array, from the carries [outer, parts, inner] that each part starts with; null: from `neutral`.
 template <class S>
 void sweep(const ScanKernels<S>& kernels, bool reverse, const S* x, const AxisView& v, const AxisCut& cut,
-           ScanWide<S>* carries, S* y) {
+           ScanWide<S>* carries, ScanWide<S> neutral, S* y) {
   const int64_t direction = reverse ? -1 : 1;
   const auto length = [&](int64_t part) { return std::min(cut.part, v.size - part * cut.part); };
   // Where the scan enters a part, in column 0.
@@ -45,15 +45,19 @@ void sweep(const ScanKernels<S>& kernels, bool reverse, const S* x, const AxisVi
           const int64_t outer = (first + k) / cut.parts, part = (first + k) % cut.parts;
           line[k] = {start(outer, part), length(part)};
         }
-        kernels.lines(x, y, line, number, direction, carries + first);
+        ScanWide<S> own[kScanLines];
+        std::fill_n(own, number, neutral);
+        kernels.lines(x, y, line, number, direction, carries == nullptr ? own : carries + first);
       }
     });
   }
-  parallel_for(v.outer * cut.parts * cut.strips, [&](int64_t task) {
+  axis_tasks(v.outer * cut.parts * cut.strips, std::min(cut.part, v.size) * cut.strip, [&](int64_t task) {
     const int64_t column = task % cut.strips * cut.strip, width = std::min(cut.strip, v.inner - column);
     const int64_t part = task / cut.strips % cut.parts, outer = task / cut.strips / cut.parts;
+    ScanWide<S> own[kStrip];
+    std::fill_n(own, width, neutral);
     kernels.columns(x, y, start(outer, part) + column, length(part), direction * v.inner, width,
-                    carries + (outer * cut.parts + part) * v.inner + column);
+                    carries == nullptr ? own : carries + (outer * cut.parts + part) * v.inner + column);
   });
 }
 
@@ -64,12 +68,13 @@ void scan_as(ScanKind kind, const ScanAttrs& attrs, const S* x, const AxisView& 
   // 0.
   const bool whole = kind == ScanKind::prod && !std::is_integral_v<S>;
   const AxisCut cut(v, whole ? v.size : kPart, kStrip, v.inner == 1 ? kEnoughLines : kEnoughTasks);
-  const int64_t carried = v.outer * cut.parts * v.inner;
   const A neutral = kind == ScanKind::sum ? 0 : 1;
-  A* carries = axis_scratch<ScanScratch, A>(carried);
-  std::fill_n(carries, carried, neutral);
+  A* carries = nullptr;
   if (cut.parts > 1) {
-    sweep(scan_kernels<S>(kind, ScanOutput::none), attrs.reverse, x, v, cut, carries, y);
+    const int64_t carried = v.outer * cut.parts * v.inner;
+    carries = axis_scratch<ScanScratch, A>(carried);
+    std::fill_n(carries, carried, neutral);
+    sweep(scan_kernels<S>(kind, ScanOutput::none), attrs.reverse, x, v, cut, carries, neutral, y);
     // From each part's total to what comes before it.
     for (int64_t o = 0; o < v.outer; ++o)
       for (int64_t j = 0; j < v.inner; ++j) {
@@ -81,25 +86,22 @@ void scan_as(ScanKind kind, const ScanAttrs& attrs, const S* x, const AxisView& 
       }
   }
   const ScanOutput output = attrs.exclusive ? ScanOutput::exclusive : ScanOutput::inclusive;
-  sweep(scan_kernels<S>(kind, output), attrs.reverse, x, v, cut, carries, y);
+  sweep(scan_kernels<S>(kind, output), attrs.reverse, x, v, cut, carries, neutral, y);
 }
 
 template <class T, class S>
 void recur(bool reverse, const S* a, const S* b, const AxisView& v, S* h) {
   const int64_t strips = axis_ceil(v.inner, kAxisStrip), direction = reverse ? -v.inner : v.inner;
-  const int64_t each = std::max<int64_t>(1, kAxisTask / (v.size * std::min(v.inner, kAxisStrip)));
-  parallel_for(axis_ceil(v.outer * strips, each), [&](int64_t task) {
-    for (int64_t s = task * each, end = std::min(s + each, v.outer * strips); s < end; ++s) {
-      const int64_t column = s % strips * kAxisStrip, width = std::min(kAxisStrip, v.inner - column);
-      int64_t at = (s / strips * v.size + (reverse ? v.size - 1 : 0)) * v.inner + column;
-      T last[kAxisStrip] = {};
-      for (int64_t i = 0; i < v.size; ++i, at += direction)
-        for (int64_t j = 0; j < width; ++j) {
-          const T factor = static_cast<T>(a[at + j]), term = static_cast<T>(b[at + j]);
-          last[j] = i == 0 ? term : factor * last[j] + term;
-          h[at + j] = S(last[j]);
-        }
-    }
+  axis_tasks(v.outer * strips, v.size * std::min(v.inner, kAxisStrip), [&](int64_t s) {
+    const int64_t column = s % strips * kAxisStrip, width = std::min(kAxisStrip, v.inner - column);
+    int64_t at = (s / strips * v.size + (reverse ? v.size - 1 : 0)) * v.inner + column;
+    T last[kAxisStrip] = {};
+    for (int64_t i = 0; i < v.size; ++i, at += direction)
+      for (int64_t j = 0; j < width; ++j) {
+        const T factor = static_cast<T>(a[at + j]), term = static_cast<T>(b[at + j]);
+        last[j] = i == 0 ? term : factor * last[j] + term;
+        h[at + j] = S(last[j]);
+      }
   });
 }
 
