@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "outrace/backend/cpu/take_along.h"
+#include "outrace/core/aligned.h"
 #include "outrace/graph/autograd.h"
 #include "tests/axis_support.h"
 
@@ -139,6 +141,21 @@ TEST(TakeAlong, AllTypes) {
         }
       }
     }
+}
+
+// onnxruntime#28107: a table of more than 2^31 bytes, of which only the pages that are touched exist.
+TEST(TakeAlong, RowsBeyond31Bits) {
+  const int64_t rows = 262144, columns = 8960;
+  const AlignedArray<uint8_t> table = aligned_array<uint8_t>(rows * columns);
+  const std::vector<int64_t> picked{0, 239673, 239674, 255999};
+  std::vector<int64_t> index;
+  for (size_t r = 0; r < picked.size(); ++r) {
+    std::fill_n(table.get() + picked[r] * columns, columns, static_cast<uint8_t>(r + 4));
+    index.insert(index.end(), static_cast<size_t>(columns), picked[r]);
+  }
+  std::vector<uint8_t> out(index.size());
+  cpu::take_along(DType::u8, table.get(), {1, rows, columns}, index.data(), 4, out.data());
+  for (size_t i = 0; i < out.size(); ++i) ASSERT_EQ(out[i], i / columns + 4);
 }
 
 TEST(TakeAlong, Errors) {

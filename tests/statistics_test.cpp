@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "outrace/graph/autograd.h"
+#include "outrace/ops/op_def.h"
 #include "tests/axis_support.h"
 
 namespace outrace {
@@ -120,6 +121,19 @@ TEST_P(Statistics, VarianceDoesNotDependOnThreads) {
       }
     }
   }
+}
+
+// The decomposition is the reference of the kernel.
+TEST(Variance, InOtherOps) {
+  const Shape shape{4, 50, 3};
+  const std::vector<Tensor> x{f64(numbers(shape.numel(), DType::f64, 2), shape)};
+  for (const VarianceAttrs& a : {VarianceAttrs{1, 1}, VarianceAttrs{2, 0}, VarianceAttrs{0, 1}}) {
+    const Values in_ops = kVariance.decompose(x, a).to_vector<double>();
+    const Values kernel = var(x[0], {.axes = {a.axis}, .correction = a.correction}).to_vector<double>();
+    ASSERT_EQ(in_ops.size(), kernel.size());
+    for (size_t i = 0; i < kernel.size(); ++i) EXPECT_NEAR(in_ops[i], kernel[i], 1e-14);
+  }
+  for (double v : kVariance.decompose(x, VarianceAttrs{1, 50}).to_vector<double>()) EXPECT_TRUE(std::isnan(v));
 }
 
 TEST(Variance, NothingAndSpecialNumbers) {

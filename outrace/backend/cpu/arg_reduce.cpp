@@ -59,11 +59,7 @@ void search_rows(bool largest, const S* x, const AxisView& v, int64_t* out) {
   using T = ComputeOf<S>;
   const AxisCut cut({v.outer, v.size, 1}, kFoldBlock);
   if (cut.parts == 1) {
-    const int64_t each = std::max<int64_t>(1, kAxisTask / v.size);
-    return parallel_for(axis_ceil(v.outer, each), [&](int64_t task) {
-      for (int64_t r = task * each, end = std::min(r + each, v.outer); r < end; ++r)
-        out[r] = search_row(largest, x + r * v.size, v.size).at;
-    });
+    return axis_tasks(v.outer, v.size, [&](int64_t r) { out[r] = search_row(largest, x + r * v.size, v.size).at; });
   }
   Found<T>* found = axis_scratch<ArgScratch, Found<T>>(v.outer * cut.parts);
   parallel_for(v.outer * cut.parts, [&](int64_t task) {
@@ -111,7 +107,7 @@ void search(bool largest, const S* x, const AxisView& v, int64_t* out) {
   if (v.inner == 1) return search_rows(largest, x, v, out);
   const AxisCut cut(v, kColumnBlock);
   Found<T>* parts = cut.parts > 1 ? axis_scratch<ArgScratch, Found<T>>(v.outer * cut.parts * v.inner) : nullptr;
-  parallel_for(v.outer * cut.parts * cut.strips, [&](int64_t task) {
+  axis_tasks(v.outer * cut.parts * cut.strips, std::min(cut.part, v.size) * cut.strip, [&](int64_t task) {
     const int64_t strip = task % cut.strips, part = task / cut.strips % cut.parts;
     const int64_t outer = task / cut.strips / cut.parts;
     const int64_t column = strip * kAxisStrip, width = std::min(kAxisStrip, v.inner - column);
@@ -140,20 +136,17 @@ template <class S>
 void search_running(bool largest, const S* x, const AxisView& v, int64_t* out) {
   using T = ComputeOf<S>;
   const int64_t strips = axis_ceil(v.inner, kAxisStrip), width_of = std::min(v.inner, kAxisStrip);
-  const int64_t each = std::max<int64_t>(1, kAxisTask / (v.size * width_of));
-  parallel_for(axis_ceil(v.outer * strips, each), [&](int64_t task) {
-    for (int64_t s = task * each, end = std::min(s + each, v.outer * strips); s < end; ++s) {
-      const int64_t column = s % strips * kAxisStrip, width = std::min(kAxisStrip, v.inner - column);
-      const int64_t begin = s / strips * v.size * v.inner + column;
-      T best[kAxisStrip];
-      int64_t at[kAxisStrip];
-      for (int64_t i = 0; i < v.size; ++i)
-        for (int64_t j = 0; j < width; ++j) {
-          const T value = static_cast<T>(x[begin + i * v.inner + j]);
-          if (i == 0 || is_nan(value) || (largest ? value >= best[j] : value <= best[j])) best[j] = value, at[j] = i;
-          out[begin + i * v.inner + j] = at[j];
-        }
-    }
+  axis_tasks(v.outer * strips, v.size * width_of, [&](int64_t s) {
+    const int64_t column = s % strips * kAxisStrip, width = std::min(kAxisStrip, v.inner - column);
+    const int64_t begin = s / strips * v.size * v.inner + column;
+    T best[kAxisStrip];
+    int64_t at[kAxisStrip];
+    for (int64_t i = 0; i < v.size; ++i)
+      for (int64_t j = 0; j < width; ++j) {
+        const T value = static_cast<T>(x[begin + i * v.inner + j]);
+        if (i == 0 || is_nan(value) || (largest ? value >= best[j] : value <= best[j])) best[j] = value, at[j] = i;
+        out[begin + i * v.inner + j] = at[j];
+      }
   });
 }
 

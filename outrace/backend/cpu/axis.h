@@ -9,6 +9,7 @@
 #include "outrace/core/aligned.h"
 #include "outrace/core/half.h"
 #include "outrace/core/shape.h"
+#include "outrace/core/thread.h"
 
 namespace outrace::cpu {
 
@@ -44,6 +45,16 @@ struct AxisCut {
     parts = std::max<int64_t>(1, axis_ceil(v.size, part));
   }
 };
+
+// fn(i) for 0 <= i < count, in parallel; `elements`: how many each has. Small ones go together, so that a small call
+// stays on one thread.
+template <class Fn>
+void axis_tasks(int64_t count, int64_t elements, const Fn& fn) {
+  const int64_t each = std::max<int64_t>(1, kAxisTask / std::max<int64_t>(elements, 1));
+  parallel_for(axis_ceil(count, each), [&](int64_t task) {
+    for (int64_t i = task * each, end = std::min(i + each, count); i < end; ++i) fn(i);
+  });
+}
 
 // In what kernels compute with an element: f32, f64 or i64.
 template <class S>

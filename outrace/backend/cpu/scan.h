@@ -1,12 +1,11 @@
 // Running sums and products along an axis, and linear recurrences.
 #pragma once
 #include "outrace/backend/cpu/axis.h"
+#include "outrace/backend/cpu/scan_kernels.h"
 #include "outrace/core/dtype.h"
 #include "outrace/ops/attrs.h"
 
 namespace outrace::cpu {
-
-enum class ScanKind : uint8_t { sum, prod };
 
 // Floats in f64, rounded once an element; i64 wraps around. A long axis is cut in fixed parts, whose totals are found
 // first. y is not x.

@@ -139,13 +139,15 @@ void sort_row(const S* x, bool descending, int64_t size, int64_t* out) {
 
 template <class E, class S>
 void sort_long_row(const S* x, bool descending, int64_t size, int64_t* out) {
-  E *entries = axis_scratch<EntryScratch, E>(size), *other = axis_scratch<SwapScratch, E>(size);
+  // Too large to be kept for the next call.
+  const AlignedArray<E> first_half = aligned_array<E>(size), second_half = aligned_array<E>(size);
+  E* entries = first_half.get();
   const int64_t parts = axis_ceil(size, kAxisTask);
   const auto by_parts = [&](auto&& fn) {
     parallel_for(parts, [&](int64_t part) { fn(part * kAxisTask, std::min((part + 1) * kAxisTask, size)); });
   };
   by_parts([&](int64_t first, int64_t last) { read_entries(x, descending, first, last - first, entries + first); });
-  const E* sorted = parallel_radix_sort(entries, other, size, 8 * sizeof(S));
+  const E* sorted = parallel_radix_sort(entries, second_half.get(), size, 8 * sizeof(S));
   by_parts([&](int64_t first, int64_t last) {
     for (int64_t i = first; i < last; ++i) out[i] = sorted[i].at();
   });
@@ -208,7 +210,8 @@ int64_t collect_candidates(const S* x, bool largest, int64_t first, int64_t coun
 template <class E, class S>
 void select_long_row(const S* x, const TopKAttrs& a, int64_t size, int64_t* out) {
   const int64_t parts = axis_ceil(size, kPartFrom), room = candidates_room(kPartFrom, a.k);
-  E* entries = axis_scratch<EntryScratch, E>(parts * room);
+  const AlignedArray<E> memory = aligned_array<E>(parts * room);  // perhaps too large to be kept
+  E* entries = memory.get();
   int64_t* kept = axis_scratch<CountScratch, int64_t>(parts);
   parallel_for(parts, [&](int64_t part) {
     const int64_t first = part * kPartFrom, count = std::min(kPartFrom, size - first), k = std::min(a.k, count);

@@ -81,11 +81,8 @@ template <class S>
 void of_rows(const S* x, const AxisView& v, int64_t correction, S* out) {
   const AxisCut cut({v.outer, v.size, 1}, kBlock);
   if (cut.parts == 1) {
-    const int64_t each = std::max<int64_t>(1, kAxisTask / v.size);
-    return parallel_for(axis_ceil(v.outer, each), [&](int64_t task) {
-      for (int64_t r = task * each, end = std::min(r + each, v.outer); r < end; ++r)
-        out[r] = finished<S>(of_row(x + r * v.size, v.size), correction);
-    });
+    return axis_tasks(v.outer, v.size,
+                      [&](int64_t r) { out[r] = finished<S>(of_row(x + r * v.size, v.size), correction); });
   }
   Moments* parts = axis_scratch<PartScratch, Moments>(v.outer * cut.parts);
   parallel_for(v.outer * cut.parts, [&](int64_t task) {
@@ -130,7 +127,7 @@ void variance_of(const S* x, const AxisView& v, int64_t correction, S* out) {
   if (v.inner == 1) return of_rows(x, v, correction, out);
   const AxisCut cut(v, kColumnBlock);
   Moments* parts = cut.parts > 1 ? axis_scratch<PartScratch, Moments>(v.outer * cut.parts * v.inner) : nullptr;
-  parallel_for(v.outer * cut.parts * cut.strips, [&](int64_t task) {
+  axis_tasks(v.outer * cut.parts * cut.strips, std::min(cut.part, v.size) * cut.strip, [&](int64_t task) {
     const int64_t column = task % cut.strips * kAxisStrip, width = std::min(kAxisStrip, v.inner - column);
     const int64_t part = task / cut.strips % cut.parts, outer = task / cut.strips / cut.parts;
     const int64_t first = part * cut.part, rows = std::min(cut.part, v.size - first);
