@@ -22,5 +22,17 @@ function(outrace_simd_flags)
     return()
   endif()
   list(FILTER ARGV INCLUDE REGEX "_simd\\.cpp$")
-  set_source_files_properties(${ARGV} PROPERTIES COMPILE_OPTIONS "-march=haswell;$<$<CONFIG:Debug>:-O1>")
+  set_source_files_properties(${ARGV} PROPERTIES
+    COMPILE_OPTIONS "-march=haswell;$<$<CONFIG:Debug>:-O1>"
+    SKIP_PRECOMPILE_HEADERS ON)  # which are compiled without those options
+endfunction()
+
+# Headers that most files of a target read, compiled once: halves the time of a build. Sources still include what they
+# use; -DOUTRACE_PRECOMPILE=OFF builds without.
+function(outrace_precompile target)
+  if(NOT OUTRACE_PRECOMPILE)
+    return()
+  endif()
+  target_precompile_headers(${target} PRIVATE ${ARGN})
+  target_compile_options(${target} PRIVATE -fpch-preprocess)  # for ccache
 endfunction()

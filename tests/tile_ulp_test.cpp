@@ -165,7 +165,7 @@ double worst(const Case& c, const std::vector<T>& x, const std::vector<T>& z, do
 
 // The figures of the document's table: | name | f32 | f64 |
 std::map<std::string, std::pair<double, double>> documented() {
-  std::ifstream in(OUTRACE_DOCS_DIR "/numerics.md");
+  std::ifstream in(OUTRACE_SOURCE_DIR "/docs/numerics.md");
   std::map<std::string, std::pair<double, double>> out;
   for (std::string line; std::getline(in, line);) {
     char name[32];

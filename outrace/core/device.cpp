@@ -26,8 +26,7 @@ Device::Device(std::string_view name) {
 
 std::string Device::str() const {
   std::string out(kNames[static_cast<int>(type)]);
-  if (type != DeviceType::cpu) out += ":" + std::to_string(index);
-  return out;
+  return type == DeviceType::cpu ? out : cat(out, ':', index);
 }
 
 }  // namespace outrace
