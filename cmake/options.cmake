@@ -3,8 +3,8 @@
 add_library(outrace_options INTERFACE)
 target_compile_options(outrace_options INTERFACE
   -Wall -Wextra $<$<BOOL:${OUTRACE_WERROR}>:-Werror>
-  # GCC 12 warns of `"text" + std::string` (its bug 105329, mended in 13).
-  $<$<AND:$<CXX_COMPILER_ID:GNU>,$<VERSION_LESS:$<CXX_COMPILER_VERSION>,13>>:-Wno-restrict>
+  # GCC 12 warns of `"text" + std::string` (its bug 105329, mended in 13), with precompiled headers in three ways.
+  "$<$<AND:$<CXX_COMPILER_ID:GNU>,$<VERSION_LESS:$<CXX_COMPILER_VERSION>,13>>:-Wno-restrict;-Wno-stringop-overflow;-Wno-array-bounds>"
   -ffp-contract=off  # fused and unfused programs must give the same bits; FMA only where the source asks for it
   -fno-math-errno)   # lets sqrt and its like become one instruction; nobody reads errno
 
@@ -25,6 +25,11 @@ function(outrace_simd_flags)
   set_source_files_properties(${ARGV} PROPERTIES
     COMPILE_OPTIONS "-march=haswell;$<$<CONFIG:Debug>:-O1>"
     SKIP_PRECOMPILE_HEADERS ON)  # which are compiled without those options
+endfunction()
+
+# For targets whose time goes into the library: their own code, full of other people's templates, compiles twice as fast.
+function(outrace_lightly_optimized target)
+  target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>)
 endfunction()
 
 # Headers that most files of a target read, compiled once: halves the time of a build. Sources still include what they

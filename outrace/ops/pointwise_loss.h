@@ -28,7 +28,7 @@ struct SmoothL1Options {
 Tensor smooth_l1_loss(At x, const Tensor& target, const SmoothL1Options& options = {});
 
 struct BceOptions {
-  Tensor weight;  // of each element; broadcasts
+  Tensor weight = {};  // of each element; broadcasts
   Reduction reduction = Reduction::mean;
 };
 // -(target log x + (1 - target) log(1 - x)) for probabilities x in [0, 1]; logarithms are at least -100, and the
@@ -36,8 +36,8 @@ struct BceOptions {
 Tensor binary_cross_entropy(At x, const Tensor& target, const BceOptions& options = {});
 
 struct BceWithLogitsOptions {
-  Tensor weight;      // of each element; broadcasts
-  Tensor pos_weight;  // of positive targets; broadcasts, usually one a class
+  Tensor weight = {};      // of each element; broadcasts
+  Tensor pos_weight = {};  // of positive targets; broadcasts, usually one a class
   Reduction reduction = Reduction::mean;
 };
 // binary_cross_entropy of sigmoid(x), without overflow for any x.
