@@ -91,10 +91,17 @@ std::vector<OpBench> benches() {
       unary("exp", 2, [](const Tensor& x) { return exp(x); }),
       unary("tanh", 2, [](const Tensor& x) { return tanh(x); }),
       unary("sigmoid", 2, [](const Tensor& x) { return sigmoid(x); }),
+      unary("gelu", 2, [](const Tensor& x) { return gelu(x); }),
       unary("sum", 1, [](const Tensor& x) { return sum(x); }),
       unary("sum of rows", 1, [](const Tensor& x) { return sum(x, {{1}}); }),
       unary("sum of columns", 1, [](const Tensor& x) { return sum(x, {{0}}); }),
       unary("max of rows", 1, [](const Tensor& x) { return max(x, {{1}}); }),
+      unary("prod of rows", 1, [](const Tensor& x) { return prod(x, {{1}}); }),
+      unary("argmax of rows", 1, [](const Tensor& x) { return argmax(x, 1); }),
+      unary("var of rows", 1, [](const Tensor& x) { return var(x, {{1}}); }),
+      unary("logsumexp of rows", 1, [](const Tensor& x) { return logsumexp(x, {{1}}); }),
+      unary("cumsum of rows", 2, [](const Tensor& x) { return cumsum(x, 1); }),
+      unary("sort of rows", 0, [](const Tensor& x) { return sort(x, 1).values; }),
       unary("softmax", 2, [](const Tensor& x) { return softmax(x); }),
       unary("log_softmax", 2, [](const Tensor& x) { return log_softmax(x); }),
       {"layer_norm", 2,
@@ -110,6 +117,25 @@ std::vector<OpBench> benches() {
          return std::function<void()>([x, w, b, g = a.z()] {
            for (const Tensor& t : grad(layer_norm(x, {x.shape().back()}, w, b), {x, w, b}, {}, g)) t.eval();
          });
+       }},
+      {"rms_norm", 2,
+       [](Arrays& a) {
+         const Tensor x = a.x(), w = a.row();
+         return each([x, w] { return rms_norm(x, {x.shape().back()}, w); });
+       }},
+      {"cross_entropy", 1,
+       [](Arrays& a) {
+         const Tensor x = a.x(), t = randint(0, a.size, {a.size}).eval();
+         return each([x, t] { return cross_entropy(x, t); });
+       }},
+      binary("cat", 4,
+             [](const Tensor& x, const Tensor& z) {
+               return cat(std::vector<Tensor>{x, z});
+             }),
+      {"embedding", 2,
+       [](Arrays& a) {
+         const Tensor x = a.x(), i = randint(0, a.size, {a.size}).eval();
+         return each([x, i] { return embedding(x, i); });
        }},
       unary("transpose", 2, [](const Tensor& x) { return x.t() + 0.0; }),
       {"matmul", 0,

@@ -26,6 +26,14 @@ def layer_norm_backward(x, z, row):
     return lambda: torch.autograd.grad(y, (x, weight, bias), z, retain_graph=True)
 
 
+def with_index(function):
+    def make(x, z, row):
+        index = torch.randint(0, x.shape[0], (x.shape[0],))
+        return lambda: function(x, index)
+
+    return make
+
+
 def adam(x, z, row):
     p = torch.zeros(ADAM_PARAMETERS, requires_grad=True)
     p.grad = torch.full_like(p, 1e-3)
@@ -39,14 +47,25 @@ OPS = {  # name in `outrace bench ops`: arrays -> the function that is timed
     "exp": lambda x, z, row: lambda: torch.exp(x),
     "tanh": lambda x, z, row: lambda: torch.tanh(x),
     "sigmoid": lambda x, z, row: lambda: torch.sigmoid(x),
+    "gelu": lambda x, z, row: lambda: F.gelu(x),
     "sum": lambda x, z, row: lambda: torch.sum(x),
     "sum of rows": lambda x, z, row: lambda: torch.sum(x, 1),
     "sum of columns": lambda x, z, row: lambda: torch.sum(x, 0),
     "max of rows": lambda x, z, row: lambda: torch.amax(x, 1),
+    "prod of rows": lambda x, z, row: lambda: torch.prod(x, 1),
+    "argmax of rows": lambda x, z, row: lambda: torch.argmax(x, 1),
+    "var of rows": lambda x, z, row: lambda: torch.var(x, 1),
+    "logsumexp of rows": lambda x, z, row: lambda: torch.logsumexp(x, 1),
+    "cumsum of rows": lambda x, z, row: lambda: torch.cumsum(x, 1),
+    "sort of rows": lambda x, z, row: lambda: torch.sort(x, 1),
     "softmax": lambda x, z, row: lambda: torch.softmax(x, -1),
     "log_softmax": lambda x, z, row: lambda: torch.log_softmax(x, -1),
     "layer_norm": lambda x, z, row: lambda: F.layer_norm(x, x.shape[-1:], row, row),
     "layer_norm backward": layer_norm_backward,
+    "rms_norm": lambda x, z, row: lambda: F.rms_norm(x, x.shape[-1:], row, 1e-6),
+    "cross_entropy": with_index(F.cross_entropy),
+    "cat": lambda x, z, row: lambda: torch.cat([x, z]),
+    "embedding": with_index(lambda x, i: F.embedding(i, x)),
     "transpose": lambda x, z, row: lambda: x.t().contiguous(),
     "matmul": lambda x, z, row: lambda: x @ z,
     "adam": adam,

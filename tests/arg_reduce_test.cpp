@@ -3,7 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include "outrace/backend/cpu/take_along.h"
 #include "outrace/core/aligned.h"
 #include "outrace/graph/autograd.h"
 #include "tests/axis_support.h"
@@ -108,71 +107,6 @@ TEST(ArgReduceCases, GradientGoesToOneOfEquals) {
   EXPECT_FALSE(m.indices.requires_grad());
   sum(m.values).backward();
   EXPECT_EQ(x.grad().to_vector<double>(), (std::vector<double>{1, 0, 0, 0, 1, 0}));
-}
-
-TEST(TakeAlong, AllTypes) {
-  for (int d = 0; d < kDTypeCount; ++d)
-    for (const Shape& shape : {Shape{6}, Shape{3, 4}, Shape{2, 5, 3}, Shape{40, 700}, Shape{2, 3, 1}}) {
-      const DType dtype = static_cast<DType>(d);
-      const auto x = test::tied_numbers(shape.numel(), dtype, false, 8);
-      for (int axis = 0; axis < shape.rank(); ++axis) {
-        for (const int64_t count : {int64_t{1}, shape[axis], shape[axis] + 2}) {
-          const Shape to = shape.with(axis, count);
-          test::Dice dice{static_cast<uint64_t>(count)};
-          std::vector<int64_t> index(static_cast<size_t>(to.numel()));
-          for (int64_t& i : index) i = dice.below(shape[axis]);
-          const auto got =
-              take_along(Tensor::from(x, shape).to(dtype), Tensor::from(index, to), axis).to_vector<double>();
-          const Lines from(shape, axis), into(to, axis);
-          std::vector<double> sums(x.size(), 0);
-          for (int64_t l = 0; l < into.count(); ++l)
-            for (int64_t j = 0; j < count; ++j) {
-              const size_t at = from.at(l, index[into.at(l, j)]);
-              ASSERT_EQ(got[into.at(l, j)], x[at]) << shape.str() << " axis " << axis;
-              sums[at] += x[at];
-            }
-          if (dtype == DType::boolean || dtype == DType::u8) continue;
-          const Tensor back = put_along(Tensor::from(got, to).to(dtype), Tensor::from(index, to), axis, shape[axis]);
-          EXPECT_EQ(back.dtype(), dtype);
-          const auto put = back.to_vector<double>();
-          // Whole numbers: exact but for the narrowing of 16-bit sums.
-          for (size_t i = 0; i < put.size(); ++i)
-            ASSERT_NEAR(put[i], sums[i], size_of(dtype) == 2 ? epsilon_of(dtype) * std::abs(sums[i]) : 0);
-        }
-      }
-    }
-}
-
-// onnxruntime#28107: a table of more than 2^31 bytes, of which only the pages that are touched exist.
-TEST(TakeAlong, RowsBeyond31Bits) {
-  const int64_t rows = 262144, columns = 8960;
-  const AlignedArray<uint8_t> table = aligned_array<uint8_t>(rows * columns);
-  const std::vector<int64_t> picked{0, 239673, 239674, 255999};
-  std::vector<int64_t> index;
-  for (size_t r = 0; r < picked.size(); ++r) {
-    std::fill_n(table.get() + picked[r] * columns, columns, static_cast<uint8_t>(r + 4));
-    index.insert(index.end(), static_cast<size_t>(columns), picked[r]);
-  }
-  std::vector<uint8_t> out(index.size());
-  cpu::take_along(DType::u8, table.get(), {1, rows, columns}, index.data(), 4, out.data());
-  for (size_t i = 0; i < out.size(); ++i) ASSERT_EQ(out[i], i / columns + 4);
-}
-
-TEST(TakeAlong, Errors) {
-  const Tensor x = zeros({2, 3}), i = zeros({2, 3}, {.dtype = DType::i64});
-  EXPECT_EQ(kind_of([&] { take_along(x, zeros({2, 3}), 1); }), ErrorKind::dtype);
-  EXPECT_EQ(kind_of([&] { take_along(x, zeros({3, 3}, {.dtype = DType::i64}), 1); }), ErrorKind::shape);
-  EXPECT_EQ(kind_of([&] { take_along(x, zeros({3}, {.dtype = DType::i64}), 0); }), ErrorKind::shape);
-  EXPECT_EQ(kind_of([&] { put_along(x, zeros({2, 2}, {.dtype = DType::i64}), 1, 3); }), ErrorKind::shape);
-  EXPECT_EQ(kind_of([&] { put_along(x > 0, i, 1, 3); }), ErrorKind::dtype);
-  for (const int64_t wrong : {int64_t{-1}, int64_t{3}, int64_t{1} << 40}) {
-    const Tensor at = Tensor::from(std::vector<int64_t>{0, wrong}, {2, 1});
-    EXPECT_EQ(kind_of([&] { take_along(x, at, 1).eval(); }), ErrorKind::value);
-    EXPECT_EQ(kind_of([&] { put_along(zeros({2, 1}), at, 1, 3).eval(); }), ErrorKind::value);
-  }
-  EXPECT_EQ(take_along(x, zeros({2, 0}, {.dtype = DType::i64}), 1).shape(), (Shape{2, 0}));
-  EXPECT_EQ(put_along(zeros({2, 0}), zeros({2, 0}, {.dtype = DType::i64}), 1, 2).to_vector<float>(),
-            std::vector<float>(4, 0));
 }
 
 }  // namespace

@@ -149,7 +149,8 @@ TEST(Forward, EveryKernelOfTheCpuIsReachedAndRight) {
     }
     cpu::prefer_kernels("");
   }
-  // What no case has: integers, a weight that is packed for its product, random numbers (their tests are elsewhere).
+  // What no case has: counts, integers, a weight that is packed for its product, random numbers (their tests are
+  // elsewhere).
   EXPECT_EQ(randn({3}).to_vector<float>().size(), 3u);
   Tensor w = Tensor::from(std::vector<float>{1, 2, 3, 4, 5, 6}, {2, 3});
   w.requires_grad_();
@@ -158,6 +159,10 @@ TEST(Forward, EveryKernelOfTheCpuIsReachedAndRight) {
   EXPECT_EQ(softmax(w).to_vector<float>(), softmax(w * 1 + 0.0).to_vector<float>());
   const Tensor a = Tensor::from(std::vector<int64_t>{1, 2, 3, 4}, {2, 2});
   EXPECT_EQ(matmul(a, a).to_vector<int64_t>(), (std::vector<int64_t>{7, 10, 15, 22}));
+  EXPECT_EQ(histogram(Tensor::from(std::vector<float>{0, 1, 1, 3}, {4}), 3, 0, 3).to_vector<int64_t>(),
+            (std::vector<int64_t>{1, 2, 1}));
+  EXPECT_EQ(bincount(a.reshape({4})).to_vector<int64_t>(), (std::vector<int64_t>{0, 1, 1, 1, 1}));
+  EXPECT_EQ(one_hot(a.slice(0, 0, 1), 3).to_vector<int64_t>(), (std::vector<int64_t>{0, 1, 0, 0, 0, 1}));
   const std::vector<std::string> names = cpu::reached_kernels();
   const std::set<std::string> reached(names.begin(), names.end());
   for (const cpu::KernelRow& row : cpu::kernel_rows())

@@ -127,30 +127,14 @@ void add_scans(std::vector<OpCase>& out) {
                    [reverse](Args a) { return linear_recurrence(a[0], a[1], 0, reverse); },
                    64});
   }
-  out.push_back({"take_along", "cummax", {{3, 5}}, -2, 2, [](Args a) { return cummax(a[0], 1).values; }});
-  out.push_back({"take_along", "cummin", {{3, 5}}, -2, 2, [](Args a) { return cummin(a[0], 0).values; }});
+  out.push_back({"gather", "cummax", {{3, 5}}, -2, 2, [](Args a) { return cummax(a[0], 1).values; }});
+  out.push_back({"gather", "cummin", {{3, 5}}, -2, 2, [](Args a) { return cummin(a[0], 0).values; }});
 }
 
 void add_picking(std::vector<OpCase>& out) {
-  auto index = [](const std::vector<int64_t>& v, const Shape& s, Args a) { return Tensor::from(v, s, a[0].device()); };
-  out.push_back({"take_along", "take_along, one twice", {{2, 3}}, -2, 2, [index](Args a) {
-                   return take_along(a[0], index({2, 0, 2, 1, 1, 1, 0, 2}, {2, 4}, a), 1);
-                 }});
-  out.push_back({"take_along", "take_along along the first axis", {{3, 2}}, -2, 2, [index](Args a) {
-                   return take_along(a[0], index({2, 0, 2, 1}, {2, 2}, a), 0);
-                 }});
-  out.push_back({"put_along",
-                 "put_along, two at one place",
-                 {{2, 4}},
-                 -2,
-                 2,
-                 [index](Args a) {
-                   return put_along(a[0], index({2, 0, 2, 1, 1, 1, 0, 2}, {2, 4}, a), 1, 5);
-                 },
-                 4});
   for (int64_t axis : {0, 1, 2}) {
     auto add = [&](const char* name, auto fn) {
-      out.push_back({"take_along", cat(name, " axis ", axis), {{2, 3, 4}}, -2, 2, fn, 8});
+      out.push_back({"gather", cat(name, " axis ", axis), {{2, 3, 4}}, -2, 2, fn, 8});
     };
     add("max_with_indices", [axis](Args a) { return max_with_indices(a[0], axis).values; });
     add("min_with_indices", [axis](Args a) { return min_with_indices(a[0], axis, true).values; });
@@ -163,9 +147,8 @@ void add_picking(std::vector<OpCase>& out) {
     add("quantile", [axis](Args a) { return quantile(a[0], 0.3, axis); });
     add("quantiles", [axis](Args a) { return quantile(a[0], std::vector<double>{0.1, 0.5, 1}, axis, true); });
   }
-  out.push_back({"take_along", "sort of no axes", {{}}, -2, 2, [](Args a) { return sort(a[0]).values; }});
-  out.push_back(
-      {"take_along", "sort of a transposed view", {{5, 7}}, -2, 2, [](Args a) { return sort(a[0].t()).values; }});
+  out.push_back({"gather", "sort of no axes", {{}}, -2, 2, [](Args a) { return sort(a[0]).values; }});
+  out.push_back({"gather", "sort of a transposed view", {{5, 7}}, -2, 2, [](Args a) { return sort(a[0].t()).values; }});
 }
 
 }  // namespace

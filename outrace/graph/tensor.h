@@ -137,7 +137,6 @@ class Tensor {
   const NodePtr& node_ptr() const;
   const Node& node() const { return *node_ptr(); }
   Slot& slot() const { return *slot_; }
-  const Ref<Slot>& slot_ref() const { return slot_; }
 
  private:
   void copy_out(void* host) const;

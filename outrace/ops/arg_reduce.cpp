@@ -2,9 +2,9 @@
 
 #include "outrace/graph/recorder.h"
 #include "outrace/graph/scope.h"
+#include "outrace/ops/index.h"
 #include "outrace/ops/movement.h"
 #include "outrace/ops/op_def.h"
-#include "outrace/ops/take_along.h"
 
 namespace outrace {
 namespace {
@@ -34,7 +34,7 @@ Tensor arg_extreme(const OpDef& op, At x, std::optional<int64_t> axis, bool keep
 ValuesAndIndices extreme_with_indices(const OpDef& op, At x, int64_t axis, bool keepdim) {
   const int a = normalize_axis(axis, x.tensor.rank(), op.name);
   const Tensor i = unsqueeze(position(op, x, a), a);
-  const Tensor v = take_along(x, i, a);
+  const Tensor v = detail::gather_checked(x, a, i);
   return keepdim ? ValuesAndIndices{v, i} : ValuesAndIndices{squeeze(v, a), squeeze(i, a)};
 }
 

@@ -145,14 +145,21 @@ Tensor number_like(const char* op, const Tensor& x, double value, std::source_lo
 
 }  // namespace
 
-Tensor gather(At x, int64_t axis, const Tensor& index) {
+namespace {
+Tensor gathered(At x, int64_t axis, const Tensor& index, bool is_checked) {
   require_index("gather", index, x.where);
   const Tensor from = lifted(x.tensor, x.where), at = lifted(index, x.where);
   const int a = normalize_axis(axis, from.rank(), "gather");
   require_within("gather", "array", at.shape(), from.shape(), a, x.where);
-  const Tensor y = record(kGather, {&from, &at}, from.dtype(), at.shape(), IndexAttrs{.axis = a}, x.where);
+  const Tensor y =
+      record(kGather, {&from, &at}, from.dtype(), at.shape(), IndexAttrs{.axis = a, .checked = is_checked}, x.where);
   return reshape(At(y, x.where), index.shape());
 }
+}  // namespace
+
+Tensor gather(At x, int64_t axis, const Tensor& index) { return gathered(x, axis, index, false); }
+
+Tensor detail::gather_checked(At x, int64_t axis, const Tensor& index) { return gathered(x, axis, index, true); }
 
 Tensor index_select(At x, int64_t axis, const Tensor& index) {
   require_index("index_select", index, x.where);

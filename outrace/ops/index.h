@@ -36,7 +36,8 @@ Tensor nonzero(At x);
 Tensor one_hot(At index, int64_t classes, DType dtype = DType::i64);
 
 namespace detail {
-// index_select with indices made here: nothing has to run before it.
+// gather and index_select with indices made here: nothing has to run before them.
+Tensor gather_checked(At x, int64_t axis, const Tensor& index);
 Tensor index_select_checked(At x, int axis, const Tensor& index);
 }  // namespace detail
 

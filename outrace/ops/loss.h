@@ -11,7 +11,7 @@ Tensor log_softmax(At x, int64_t axis = -1);
 struct CrossEntropyOptions {
   Reduction reduction = Reduction::mean;
   int64_t ignore_index = -100;  // rows with this target count neither in the loss nor in the mean's divisor
-  Tensor weight = {};                // [C], of each class; the mean divides by the sum of the targets' weights
+  Tensor weight = {};           // [C], of each class; the mean divides by the sum of the targets' weights
   double label_smoothing = 0;   // this share of the target is spread over all classes (Szegedy et al., CVPR 2016)
 };
 

@@ -24,4 +24,3 @@
 #include "outrace/ops/scan.h"
 #include "outrace/ops/sort.h"
 #include "outrace/ops/statistics.h"
-#include "outrace/ops/take_along.h"

@@ -3,10 +3,10 @@
 #include "outrace/graph/recorder.h"
 #include "outrace/graph/scope.h"
 #include "outrace/ops/elementwise.h"
+#include "outrace/ops/index.h"
 #include "outrace/ops/movement.h"
 #include "outrace/ops/op_def.h"
 #include "outrace/ops/reduce_axes.h"
-#include "outrace/ops/take_along.h"
 
 namespace outrace {
 namespace {
@@ -66,7 +66,7 @@ ValuesAndIndices running_extreme(const OpDef& op, At x, int64_t axis) {
   r.values = with_axis(x, [&](const Tensor& v) {
     const int a = normalize_axis(axis, v.rank(), op.name);
     r.indices = record(op, {&v}, DType::i64, v.shape(), ScanAttrs{a}, x.where);
-    return take_along(At(v, x.where), r.indices, a);
+    return detail::gather_checked(At(v, x.where), a, r.indices);
   });
   r.indices = reshape(r.indices, x.tensor.shape());
   return r;

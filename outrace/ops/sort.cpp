@@ -6,11 +6,11 @@
 #include "outrace/graph/recorder.h"
 #include "outrace/graph/scope.h"
 #include "outrace/ops/elementwise.h"
+#include "outrace/ops/index.h"
 #include "outrace/ops/movement.h"
 #include "outrace/ops/op_def.h"
 #include "outrace/ops/reduce.h"
 #include "outrace/ops/reduce_axes.h"
-#include "outrace/ops/take_along.h"
 
 namespace outrace {
 namespace {
@@ -36,9 +36,11 @@ struct Rows {
     if (scalar) return reshape(r, Shape{});
     return keepdim ? back(r) : squeeze(back(r), axis);
   }
-  ValuesAndIndices take(const Tensor& indices) const { return {back(take_along(x, indices, -1)), back(indices)}; }
+  ValuesAndIndices take(const Tensor& indices) const {
+    return {back(detail::gather_checked(x, -1, indices)), back(indices)};
+  }
   ValuesAndIndices take(const Tensor& indices, bool keepdim) const {
-    return {back(take_along(x, indices, -1), keepdim), back(indices, keepdim)};
+    return {back(detail::gather_checked(x, -1, indices), keepdim), back(indices, keepdim)};
   }
 };
 
@@ -122,7 +124,7 @@ ValuesAndIndices median(At x, int64_t axis, bool keepdim) {
   if (is_float(x.tensor.dtype())) {
     // The largest element is the first NaN, if there is one.
     const Tensor most = argmax(rows.x, -1, true);
-    const Tensor value = take_along(rows.x.detach(), most, -1);
+    const Tensor value = detail::gather_checked(rows.x.detach(), -1, most);
     at = select(equal(value, value), at, most);
   }
   return rows.take(at, keepdim);
@@ -136,7 +138,7 @@ Tensor quantile(At x, double q, int64_t axis, bool keepdim) {
   require_elements("quantile", rows, x);
   const Tensor last = max(rows.x.detach(), {{-1}, true});
   const Tensor y = interpolate(rank_of(q, rows.size(), x), last, [&](int64_t rank) {
-    return take_along(rows.x, selected(rows.x, {rank + 1, false, Selection::only_kth}, x.where), -1);
+    return detail::gather_checked(rows.x, -1, selected(rows.x, {rank + 1, false, Selection::only_kth}, x.where));
   });
   return cast(rows.back(y, keepdim), t);
 }
@@ -148,7 +150,7 @@ Tensor quantile(At x, const std::vector<double>& q, int64_t axis, bool keepdim) 
   const Tensor wide = cast(x, t == DType::f64 ? t : DType::f32);
   const Rows rows("quantile", At(wide, x.where), axis);
   require_elements("quantile", rows, x);
-  const Tensor sorted = take_along(rows.x, order(rows.x, false, x.where), -1);
+  const Tensor sorted = detail::gather_checked(rows.x, -1, order(rows.x, false, x.where));
   const int64_t n = rows.size();
   const Tensor last = slice(sorted.detach(), -1, n - 1, n);
   Tensor all;

@@ -35,7 +35,8 @@ def losses(folder):
         "kl_div": (dict(x=distribution.log(), z=with_zero), {"": {}}),
         "kl_div_log": (dict(x=distribution.log(), z=other.log()), {"": {"log_target": True}}),
         "nll_loss": (dict(x=distribution.log(), z=classes), {"": {}, "weight": {"weight": weight}}),
-        "cross_entropy_images": (dict(x=images, z=labels), {"": {}, "weight": {"weight": weight, "label_smoothing": 0.1}}),
+        "cross_entropy_images": (
+            dict(x=images, z=labels), {"": {}, "weight": {"weight": weight, "label_smoothing": 0.1}}),
     }
     groups = {"weight_values": numbers(weight), "pos_weight_values": numbers(pos_weight)}
     for name, (inputs, variants) in pairs.items():

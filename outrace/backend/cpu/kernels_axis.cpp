@@ -3,7 +3,6 @@
 #include "outrace/backend/cpu/kernel_rows.h"
 #include "outrace/backend/cpu/scan.h"
 #include "outrace/backend/cpu/sort.h"
-#include "outrace/backend/cpu/take_along.h"
 
 namespace outrace::cpu {
 namespace {
@@ -46,38 +45,6 @@ class RunningArgExtremeCall final : public ResolvedCall {
   DType dtype_;
   AxisView view_;
   Place x_, result_;
-};
-
-const char* along_why_not(const Call& call, const Plan& plan) {
-  if (const char* why = whole_why_not(call, 2)) return why;
-  if (stored(call.operands[1], plan) != DType::i64) return "positions are i64";
-  if (call.op == &kPutAlong && (size_of(call.dtype) == 2 || call.dtype == DType::boolean))
-    return "adds f32, f64 and integers";
-  return nullptr;
-}
-
-class AlongCall final : public ResolvedCall {
- public:
-  AlongCall(const Call& call, const Plan& plan)
-      : kernel_(call.op == &kTakeAlong ? take_along : put_along), dtype_(call.dtype) {
-    const int64_t axis = std::get<AxisAttrs>(call.attrs).axis;
-    // The longer side has the axis's own size.
-    view_ = AxisView::of(call.op == &kTakeAlong ? call.operand_shapes[0] : call.shape, axis);
-    count_ = call.operand_shapes[1][static_cast<int>(axis)];
-    x_ = Place::of(call.operands[0], plan);
-    index_ = Place::of(call.operands[1], plan);
-    result_ = {call.result, 0};
-  }
-  void run(const Frame& f) override {
-    kernel_(dtype_, x_.at(f), view_, static_cast<const int64_t*>(index_.at(f)), count_, result_.at(f));
-  }
-
- private:
-  void (*kernel_)(DType, const void*, const AxisView&, const int64_t*, int64_t, void*);
-  DType dtype_;
-  AxisView view_;
-  int64_t count_ = 0;
-  Place x_, index_, result_;
 };
 
 const char* scan_why_not(const Call& call, const Plan&) {
@@ -159,8 +126,6 @@ const KernelRow kRows[] = {
     {&kArgMin, "axis", one_operand, make<ArgExtremeCall>},
     {&kCumArgMax, "axis", one_operand, make<RunningArgExtremeCall>},
     {&kCumArgMin, "axis", one_operand, make<RunningArgExtremeCall>},
-    {&kTakeAlong, "axis", along_why_not, make<AlongCall>},
-    {&kPutAlong, "axis", along_why_not, make<AlongCall>},
     {&kCumsum, "axis", scan_why_not, make<ScanCall>},
     {&kCumprod, "axis", scan_why_not, make<ScanCall>},
     {&kRecurrence, "axis", recurrence_why_not, make<RecurrenceCall>},
