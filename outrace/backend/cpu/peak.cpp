@@ -50,26 +50,44 @@ AlignedArray<float> huge_array(int64_t count) {
   return array;
 }
 
-double best_copy_gb_per_s(void (*stream_copy)(const float*, float*, int64_t)) {
-  // 256 MiB in both buffers, or four times the last cache where that is more; an eighth of the memory at most.
-  const int64_t wanted = std::max<int64_t>(int64_t{256} << 20, 4 * cpu_info().l3_bytes);
-  const int64_t bytes = std::min({wanted, int64_t{1} << 30, cpu_info().memory_bytes / 8}) / 2;
+// Two arrays to copy between: 256 MiB together, or four times the last cache where that is more; an eighth of the
+// memory at most.
+class CopyArrays {
+ public:
+  CopyArrays() {
+    const int64_t wanted = std::max<int64_t>(int64_t{256} << 20, 4 * cpu_info().l3_bytes);
+    const int64_t bytes = std::min({wanted, int64_t{1} << 30, cpu_info().memory_bytes / 8}) / 2;
+    tasks_ = bytes / static_cast<int64_t>(sizeof(float)) / kTask;
+    if (tasks_ == 0) return;
+    from_ = huge_array(tasks_ * kTask);
+    to_ = huge_array(tasks_ * kTask);
+    parallel_for(tasks_, [&](int64_t i) {
+      std::fill_n(from_.get() + i * kTask, kTask, 1.0f);
+      std::fill_n(to_.get() + i * kTask, kTask, 2.0f);
+    });
+  }
+  // GB/s of one copy; 0 without memory for it.
+  double sample() {
+    if (tasks_ == 0) return 0;
+    const auto start = Clock::now();
+    parallel_for(tasks_,
+                 [&](int64_t i) { peak_kernels().stream_copy(from_.get() + i * kTask, to_.get() + i * kTask, kTask); });
+    return 2.0 * static_cast<double>(tasks_ * kTask) * sizeof(float) / seconds_since(start) * 1e-9;
+  }
+
+ private:
   // Tasks of 1 MiB, the same cut for filling and copying: each thread copies what lies in its own memory node.
-  constexpr int64_t kTask = (int64_t{1} << 20) / static_cast<int64_t>(sizeof(float));
-  const int64_t tasks = bytes / static_cast<int64_t>(sizeof(float)) / kTask;
-  if (tasks == 0) return 0;
-  const AlignedArray<float> from = huge_array(tasks * kTask), to = huge_array(tasks * kTask);
-  parallel_for(tasks, [&](int64_t i) {
-    std::fill_n(from.get() + i * kTask, kTask, 1.0f);
-    std::fill_n(to.get() + i * kTask, kTask, 2.0f);
-  });
+  static constexpr int64_t kTask = (int64_t{1} << 20) / static_cast<int64_t>(sizeof(float));
+  int64_t tasks_ = 0;
+  AlignedArray<float> from_, to_;
+};
+
+double best_copy_gb_per_s() {
+  CopyArrays arrays;
   double best = 0;
   const auto begin = Clock::now();
-  for (int sample = 0; sample < 2 || seconds_since(begin) < kMemorySeconds; ++sample) {
-    const auto start = Clock::now();
-    parallel_for(tasks, [&](int64_t i) { stream_copy(from.get() + i * kTask, to.get() + i * kTask, kTask); });
-    best = std::max(best, 2.0 * static_cast<double>(tasks * kTask) * sizeof(float) / seconds_since(start) * 1e-9);
-  }
+  for (int sample = 0; sample < 2 || seconds_since(begin) < kMemorySeconds; ++sample)
+    best = std::max(best, arrays.sample());
   return best;
 }
 
@@ -80,9 +98,14 @@ const Peak& measured_peak() {
     const PeakKernels& kernels = peak_kernels();
     return Peak{.gflops_f32 = best_gflops(kernels.multiply_add_f32),
                 .gflops_f64 = best_gflops(kernels.multiply_add_f64),
-                .gb_per_s_copy = best_copy_gb_per_s(kernels.stream_copy)};
+                .gb_per_s_copy = best_copy_gb_per_s()};
   }();
   return peak;
+}
+
+double sample_copy_gb_per_s() {
+  static CopyArrays arrays;
+  return arrays.sample();
 }
 
 }  // namespace outrace
