@@ -190,6 +190,11 @@ TEST(Ema, CopiesAndStatesAreMatchedByName) {
   nn::Linear linear(2, 2);
   expect_has(error_of([&] { ema.copy_to(linear); }, ErrorKind::value), "has no mean count");
   StateDict state = ema.state_dict();
+  Net third;
+  Ema resumed(third, {.decay = 0.5});
+  resumed.load_state_dict(state);
+  EXPECT_EQ(average(resumed, "weight"), average(ema, "weight"));
+  EXPECT_EQ(average(resumed, "count"), (Values{2}));
   state.tensors[0].first = "average.wait";
   const std::string text = error_of([&] { ema.load_state_dict(state); }, ErrorKind::value);
   expect_has(text, "missing: average.weight");

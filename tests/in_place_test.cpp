@@ -138,5 +138,12 @@ TEST(InPlace, ReplaysInsideCapture) {
   EXPECT_EQ(total.to_vector<double>(), (Values{10, 10}));
 }
 
+TEST(InPlace, CopyOfALeafKeepsItsGradient) {
+  Tensor w = Tensor::from(std::vector<float>{1, 2, 3}, {3}).requires_grad_(), y = zeros({3});
+  y.copy_(w);
+  sum(y * y).backward();
+  EXPECT_EQ(w.grad().to_vector<float>(), (std::vector<float>{2, 4, 6}));
+}
+
 }  // namespace
 }  // namespace outrace

@@ -375,5 +375,15 @@ TEST(Index, AFailedStepChangesNothing) {
   expect_values(w, {2}, {2, 2});
 }
 
+TEST(Index, AnEmptyIndexKeepsTheArray) {
+  const Tensor x = arange(12).reshape({3, 4}).eval(), none = zeros({0, 4}, {.dtype = DType::i64}),
+               source = zeros({0, 4});
+  EXPECT_EQ(scatter(x, 1, none, source).to_vector<float>(), x.to_vector<float>());
+  EXPECT_EQ(scatter_add(x, 1, none, source).to_vector<float>(), x.to_vector<float>());
+  Tensor leaf = (x * 1).eval().detach().requires_grad_();
+  const Tensor y = gather(leaf, 1, none);
+  EXPECT_EQ(grad(sum(y) + sum(leaf) * 0, {leaf})[0].to_vector<float>(), std::vector<float>(12, 0));
+}
+
 }  // namespace
 }  // namespace outrace

@@ -268,5 +268,15 @@ TEST(LossCases, WrongOptionsAreNamed) {
   EXPECT_NE(error_of([&] { mse_loss(x, x.to(DType::f64)); }).find("f64"), std::string::npos);
 }
 
+TEST(LossCases, IgnoredRowsOfInfinitiesInBothGradients) {
+  for (const bool again : {false, true}) {
+    Tensor x = Tensor::from(std::vector<float>{1, 2, -kInf, -kInf}, {2, 2}).requires_grad_();
+    const Tensor loss = cross_entropy(x, Tensor::from(std::vector<int64_t>{0, -100}, {2}));
+    const std::vector<float> g = grad(loss, {x}, {.create_graph = again})[0].to_vector<float>();
+    EXPECT_EQ(g[2], 0);
+    EXPECT_EQ(g[3], 0);
+  }
+}
+
 }  // namespace
 }  // namespace outrace

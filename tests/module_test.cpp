@@ -277,5 +277,93 @@ TEST(BatchNorm, LoadedStatistics) {
   }
 }
 
+TEST(Module, HooksOfModulesOfTwoInputsRun) {
+  nn::Bilinear layer(2, 3, 2);
+  int calls = 0;
+  layer.register_forward_hook([&](nn::Module&, const Tensor& x, const Tensor& y) {
+    EXPECT_EQ(x.shape(), (Shape{4, 2}));
+    EXPECT_EQ(y.shape(), (Shape{4, 2}));
+    ++calls;
+    return Tensor();
+  });
+  layer(ones({4, 2}), ones({4, 3}));
+  EXPECT_EQ(calls, 1);
+}
+
+TEST(Module, ACopiedHandleRemovesNoOtherHook) {
+  nn::ReLU layer;
+  int calls = 0;
+  const auto count = [&](nn::Module&, const Tensor&, const Tensor&) {
+    ++calls;
+    return Tensor();
+  };
+  nn::HookHandle first = layer.register_forward_hook(count), copy = first;
+  first.remove();
+  layer.register_forward_hook(count);
+  copy.remove();
+  layer(ones({1}));
+  EXPECT_EQ(calls, 1);
+}
+
+// A captured step sees what modules hold when it is replayed: running statistics, frozen parameters.
+TEST(Captured, ReadsCurrentBuffers) {
+  nn::BatchNorm1d norm(2);
+  norm.eval();
+  auto step = capture([&](const Tensor& x) {
+    NoGrad off;
+    return norm(x);
+  });
+  const Tensor x = Tensor::from(std::vector<float>{1, 2, 3, 4, 5, 9}, {3, 2});
+  EXPECT_EQ(step(x).to_vector<float>(), norm(x).to_vector<float>());
+  norm.train();
+  norm(x).eval();
+  auto training = capture([&](const Tensor& a) { return norm(a); });
+  training(x);
+  training(x);
+  norm.eval();
+  EXPECT_EQ(norm.num_batches_tracked.item(), 3);
+  EXPECT_EQ(step(x).to_vector<float>(), norm(x).to_vector<float>());
+}
+
+TEST(Captured, FreezingIsSeen) {
+  nn::Linear layer(2, 1);
+  optim::SGD sgd(layer.parameters(), {.lr = 0.1});
+  const Tensor x = ones({3, 2});
+  auto step = capture([&](const Tensor& a) {
+    sgd.zero_grad();
+    Tensor loss = sum(layer(a));
+    loss.backward();
+    sgd.step();
+    return loss;
+  });
+  step(x);
+  layer.weight.requires_grad_(false);
+  const std::vector<float> frozen = layer.weight.to_vector<float>(), bias = layer.bias.to_vector<float>();
+  step(x);
+  EXPECT_EQ(layer.weight.to_vector<float>(), frozen);
+  EXPECT_NE(layer.bias.to_vector<float>(), bias);
+  layer.load_state_dict({{"weight", full({1, 2}, 7)}, {"bias", full({1}, 1)}});
+  EXPECT_EQ(step(x).item(), 45);
+  // The first recording counts the updates of both alike, which is no longer so.
+  layer.weight.requires_grad_(true);
+  EXPECT_NE(error_of([&] { step(x); }).find("capture it anew"), std::string::npos);
+}
+
+TEST(Captured, InPlaceChangeOfAnArgumentIsRefused) {
+  auto bad = capture([](const Tensor& a) {
+    Tensor x = a;
+    x.add_(1.0);
+    return x;
+  });
+  EXPECT_NE(error_of([&] { bad(full({1}, 1)); }).find("changes its argument 0 in place"), std::string::npos);
+  auto good = capture([](const Tensor& a) {
+    Tensor h = relu(a), k = relu(a);
+    h.add_(1.0);
+    k.mul_(2.0);
+    return h + k;
+  });
+  for (const double v : {1.0, 10.0, -3.0}) EXPECT_EQ(good(full({1}, v)).item(), 3 * std::max(v, 0.0) + 1);
+}
+
 }  // namespace
 }  // namespace outrace

@@ -449,5 +449,23 @@ TEST_P(Rows, p014_infinities_and_nan) {
   }
 }
 
+// Results larger than the caches are written past them: the same bits, rows off alignment too.
+TEST_P(Rows, LargeOutputsAreTheSameBits) {
+  for (const int64_t columns : {1000, 1024}) {
+    const int64_t rows = (int64_t{160} << 20) / columns / 4 / 64 * 64;
+    const std::vector<float> x = numbers<float>(64 * columns, 5, 21);
+    std::vector<float> many;
+    for (int64_t r = 0; r < rows; r += 64) many.insert(many.end(), x.begin(), x.end());
+    std::vector<float> y(many.size());
+    for (auto* op : {&softmax, &log_softmax}) {
+      std::vector<float> small(x.size());
+      op(DType::f32, x.data(), small.data(), 64, columns);
+      op(DType::f32, many.data(), y.data(), rows, columns);
+      for (int64_t r = 0; r < rows; r += 64)
+        ASSERT_EQ(std::memcmp(small.data(), y.data() + r * columns, small.size() * sizeof(float)), 0) << r;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace outrace::cpu

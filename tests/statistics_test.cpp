@@ -379,5 +379,10 @@ TEST(Masked, RowsOfWhichNothingIsKept) {
   EXPECT_EQ(kind_of([&] { masked_sum(x, zeros({3, 3}) > 0); }), ErrorKind::shape);
 }
 
+TEST(StatisticsCases, NegativeNormOfInfinities) {
+  const double inf = std::numeric_limits<double>::infinity();
+  EXPECT_EQ(norm(full({2}, inf), -1).item(), inf);
+}
+
 }  // namespace
 }  // namespace outrace

@@ -458,5 +458,21 @@ TEST(Tensor, ResultsOfOneOperandMayWaitForDifferentThings) {
   EXPECT_EQ(shifted.to_vector<double>(), (std::vector<double>{1, -4, 3, 1}));
 }
 
+TEST(Tensor, NumbersBeyondIntegersAreTheirBounds) {
+  const double inf = std::numeric_limits<double>::infinity();
+  const Tensor i = Tensor::from(std::vector<int64_t>{-5, 0, 7}, {3});
+  EXPECT_EQ(clamp(i, 0.0, inf).to_vector<int64_t>(), (std::vector<int64_t>{0, 0, 7}));
+  EXPECT_EQ((i < 1e20).to_vector<uint8_t>(), (std::vector<uint8_t>{1, 1, 1}));
+  EXPECT_EQ(full({1}, -inf, {.dtype = DType::i32}).to_vector<int32_t>()[0], std::numeric_limits<int32_t>::min());
+  EXPECT_EQ(full({1}, NAN, {.dtype = DType::i64}).item(), 0);
+  EXPECT_EQ(arange(10).slice(0, 0, 10, std::numeric_limits<int64_t>::max()).shape(), (Shape{1}));
+}
+
+TEST(Tensor, TheGradientOfManyEqualHalvesIsShared) {
+  Tensor x = zeros({70000}, {.dtype = DType::f16}).requires_grad_();
+  max(x).backward();
+  EXPECT_NEAR(x.grad().to_vector<float>()[0], 1 / 70000.0, 1e-7);
+}
+
 }  // namespace
 }  // namespace outrace

@@ -23,6 +23,7 @@ struct Source {
   DType dtype = DType::f32;
   Device device;
   Layout layout = Layout::plain;
+  bool requires_grad = false;
 };
 
 struct ScalarInput {
@@ -57,7 +58,7 @@ struct CapturedStep::Recording {
   static Node* node_of(const Source& s, std::span<const Tensor> args) {
     return s.fixed ? s.fixed.get() : s.slot ? s.slot->node.get() : args[s.argument].node_ptr().get();
   }
-  void describe(const Prepared& p, std::span<const Tensor> own, const std::vector<Tensor>& results,
+  void describe(const Prepared& p, std::span<const NodePtr> own, const std::vector<Tensor>& results,
                 const CaptureLog& log);
   std::vector<Tensor> replay(std::span<const Tensor> args);
 };
@@ -79,6 +80,7 @@ bool CapturedStep::Recording::fits(std::span<const Tensor> args) const {
     if (!s.slot) continue;
     const Node& n = *s.slot->node;
     if (!(n.shape == s.shape) || n.dtype != s.dtype || n.device != s.device) return false;
+    if (s.slot->requires_grad != s.requires_grad) return false;  // frozen since, or no longer
   }
   return true;
 }
@@ -133,17 +135,17 @@ std::vector<Tensor> CapturedStep::Recording::replay(std::span<const Tensor> args
       offset += n.byte_offset;
     }
     if (t.slot && !(t.slot->node->buffer == buffer && t.slot->node->byte_offset == offset)) {
-      const bool trainable = t.slot->requires_grad;
+      const bool trainable = t.slot->requires_grad, owned = t.slot->node->owner == t.slot.get();
       t.slot->set_node(make_buffer_node(buffer, t.dtype, t.shape, offset));
       t.slot->node->requires_grad = trainable;
-      t.slot->node->owner = trainable ? t.slot.get() : nullptr;
+      t.slot->node->owner = owned ? t.slot.get() : nullptr;
     }
     if (t.result >= 0) results[t.result] = Tensor(make_buffer_node(buffer, t.dtype, t.shape, offset));
   }
   return results;
 }
 
-void CapturedStep::Recording::describe(const Prepared& p, std::span<const Tensor> own,
+void CapturedStep::Recording::describe(const Prepared& p, std::span<const NodePtr> own,
                                        const std::vector<Tensor>& results, const CaptureLog& log) {
   graph = p.graph;
   grad = grad_enabled();
@@ -151,7 +153,7 @@ void CapturedStep::Recording::describe(const Prepared& p, std::span<const Tensor
   on_replay = log.on_replay;
   on_failure = log.on_failure;
   result_count = results.size();
-  for (const Tensor& a : own) arguments.push_back({a.shape(), a.dtype(), a.device()});
+  for (const NodePtr& a : own) arguments.push_back({a->shape, a->dtype, a->device});
 
   std::unordered_map<const Node*, int> known;
   auto source_of = [&](Node* n) {
@@ -159,11 +161,12 @@ void CapturedStep::Recording::describe(const Prepared& p, std::span<const Tensor
     if (!fresh) return it->second;
     Source s{-1, nullptr, nullptr, n->shape, n->dtype, n->device, n->layout()};
     for (size_t i = 0; i < own.size(); ++i)
-      if (own[i].node_ptr().get() == n) s.argument = static_cast<int>(i);
+      if (own[i].get() == n) s.argument = static_cast<int>(i);
     for (const CaptureLog::Assigned& a : log.assigned)
       if (a.before.get() == n) s.slot = a.slot;
     if (s.argument < 0 && !s.slot && n->owner) s.slot = Ref<Slot>(n->owner);
     if (s.argument < 0 && !s.slot) s.fixed = NodePtr(n);
+    if (s.slot) s.requires_grad = s.slot->requires_grad;
     inputs.push_back(std::move(s));
     return it->second;
   };
@@ -200,7 +203,12 @@ void CapturedStep::Recording::describe(const Prepared& p, std::span<const Tensor
 
 namespace {
 
-void refuse_what_replays_cannot_do(const Recorder& recorder, const CaptureLog& log) {
+void refuse_what_replays_cannot_do(const Recorder& recorder, const CaptureLog& log, std::span<const Tensor> arguments) {
+  for (const CaptureLog::Assigned& a : log.assigned)
+    for (size_t i = 0; i < arguments.size(); ++i)
+      if (&arguments[i].slot() == a.slot.get())
+        fail(ErrorKind::state, "[capture] the step changes its argument ", i,
+             " in place, which a replay would not see; work on a new tensor (x * 1) and return it");
   for (const Ref<Slot>& s : recorder.graded)
     if (s->grad)
       fail(ErrorKind::state,
@@ -224,10 +232,12 @@ std::vector<Tensor> CapturedStep::run(std::span<const Tensor> args,
 
   Recorder& recorder = Recorder::current();
   recorder.flush();
+  std::vector<NodePtr> leaves;
   std::vector<Tensor> own;  // arguments as leaves of their own, so that the recording can tell them from anything else
   for (const Tensor& a : args) {
     const Node& n = a.node();
-    own.emplace_back(make_buffer_node(n.buffer, n.dtype, n.shape, n.byte_offset));
+    leaves.push_back(make_buffer_node(n.buffer, n.dtype, n.shape, n.byte_offset));
+    own.emplace_back(leaves.back());
   }
   CaptureLog log;
   std::vector<Tensor> results;
@@ -247,14 +257,14 @@ std::vector<Tensor> CapturedStep::run(std::span<const Tensor> args,
     results = record(own);
     recorder.capture = nullptr;
     recorder.forget_equal_nodes();
-    refuse_what_replays_cannot_do(recorder, log);
+    refuse_what_replays_cannot_do(recorder, log, own);
     for (Tensor& r : results) {
       if (r.node().op == &kConstant || r.node().op == &kScalar) r.eval();
       roots.push_back(r.node_ptr());
     }
     for (const CaptureLog::Assigned& a : log.assigned) roots.push_back(a.slot->node);
     const Prepared p = prepare(roots);
-    made->describe(p, own, results, log);
+    made->describe(p, leaves, results, log);
     for (CaptureLog::Assigned& a : log.assigned) a.before.reset();  // the old values may now be overwritten
     execute(p, roots);
   } catch (...) {

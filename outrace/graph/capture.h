@@ -26,9 +26,9 @@ class CapturedStep {
   std::vector<std::unique_ptr<Recording>> recordings_;
 };
 
-// fn(Tensor...) -> Tensor, std::vector<Tensor> or nothing. What it reads besides its arguments: parameters and
-// optimizer state by their current values, other tensors and numbers as they were when it was recorded. It must not ask
-// for values.
+// fn(Tensor...) -> Tensor, std::vector<Tensor> or nothing. What it reads besides its arguments: parameters, buffers of
+// modules and optimizer state by their current values, other tensors and numbers as they were when it was recorded. It
+// must not ask for values.
 template <class Fn>
 class Captured {
  public:

@@ -144,12 +144,11 @@ void roll_back(Recorder& recorder, const std::vector<NodePtr>& roots) {
     if (s->node->mark != mark) continue;
     if (s->node->donor) {
       const NodePtr old = s->node->donor;
+      const bool owned = s->node->owner == s;
       old->used_by_backward = false;
       s->set_node(old);
-      if (s->requires_grad) {
-        old->requires_grad = true;
-        old->owner = s;
-      }
+      if (s->requires_grad) old->requires_grad = true;
+      if (owned) old->owner = s;
     }
     if (s->pending_in) recorder.unlink(*s);
   }

@@ -72,8 +72,10 @@ struct Node : Recycled<Node> {
   ScalarValue scalar{};     // kScalar
   ScalarSource source;      // kScalar: where a replay reads the number
 
-  NodePtr donor;          // the old value of the slot this node was assigned to; its buffer may be overwritten
-  Slot* owner = nullptr;  // the slot whose current value this is; autograd stops here when the slot requires a gradient
+  NodePtr donor;  // the old value of the slot this node was assigned to; its buffer may be overwritten
+  // The parameter, buffer or state whose current value this is: a captured step reads it anew. Autograd stops here when
+  // the slot requires a gradient.
+  Slot* owner = nullptr;
   std::atomic<int32_t> handles{0};  // slots that hold this node; > 0 at a flush: an output
   Recorder* recorder = nullptr;     // who may still use it while it is pending
   uint64_t hash = 0;

@@ -1,6 +1,7 @@
 #include "outrace/graph/recorder.h"
 
 #include "outrace/core/error.h"
+#include "outrace/core/number.h"
 #include "outrace/graph/flush.h"
 #include "outrace/graph/scope.h"
 
@@ -236,7 +237,7 @@ Tensor number(double value, DType dtype, Device device) {
   if (is_float(dtype))
     v.real = value;
   else
-    v.integer = static_cast<int64_t>(value);
+    v.integer = from_number<int64_t>(value);
   return scalar(v, dtype, device);
 }
 

@@ -139,7 +139,7 @@ std::string Tensor::str() const {
 
 Tensor& Tensor::requires_grad_(bool on) {
   Node* n = const_cast<Node*>(&node());
-  if (!is_float(n->dtype))
+  if (on && !is_float(n->dtype))
     fail(ErrorKind::dtype, "[requires_grad_] only floating point tensors have gradients; got ", name_of(n->dtype));
   if (on && n->requires_grad && n->owner != slot_.get())
     fail(ErrorKind::state,
@@ -152,7 +152,7 @@ Tensor& Tensor::requires_grad_(bool on) {
     n = slot_->node.get();
   }
   n->requires_grad = on;
-  n->owner = on ? slot_.get() : nullptr;
+  n->owner = slot_.get();
   return *this;
 }
 
@@ -183,8 +183,8 @@ Tensor Tensor::detach() const {
 void Tensor::assign(const Tensor& value, std::source_location where) {
   const NodePtr& v = value.node_ptr();
   if (value.slot_ == slot_) return;
-  if (v->is_leaf() && Recorder::current().capture) {
-    // A node, so that a replay finds what the value came from.
+  if (v->is_leaf() && (Recorder::current().capture || (grad_enabled() && v->requires_grad))) {
+    // A node, so that a replay, and a derivative, find what the value came from.
     return replace(Recorder::current().record(kReshape, {&v, 1}, v->dtype, v->shape, v->device, NoAttrs{}, where, true),
                    where);
   }
@@ -212,9 +212,10 @@ void Tensor::replace_everywhere(const Tensor& value) {
   const Node& v = value.eval().node();
   const bool trainable = slot_->requires_grad && is_float(v.dtype);
   zero_grad();
+  const bool owned = node().owner == slot_.get();
   slot_->set_node(make_buffer_node(v.buffer, v.dtype, v.shape, v.byte_offset));
   slot_->requires_grad = slot_->node->requires_grad = trainable;
-  slot_->node->owner = trainable ? slot_.get() : nullptr;
+  slot_->node->owner = owned ? slot_.get() : nullptr;
 }
 
 void Tensor::replace(NodePtr next, std::source_location where) {
@@ -226,13 +227,16 @@ void Tensor::replace(NodePtr next, std::source_location where) {
   if (slot_->requires_grad && grad_enabled())
     fail(ErrorKind::state, "[assign] a leaf that requires a gradient changes only under NoGrad", call_site(where));
   if (!next->is_leaf()) next->donor = old->computed() ? old : old->donor;
+  const bool owned = old->owner == slot_.get();
   slot_->set_node(next);
+  if (owned && !next->requires_grad) next->owner = slot_.get();
   if (slot_->requires_grad) {
     next->requires_grad = true;
     next->owner = slot_.get();
     old->used_by_backward = true;  // what was computed from the old value can no longer be differentiated
   }
-  if (CaptureLog* log = Recorder::current().capture) {
+  // A pending old value is a temporary of the recording itself: replays compute it anew.
+  if (CaptureLog* log = Recorder::current().capture; log != nullptr && old->is_leaf()) {
     for (const CaptureLog::Assigned& a : log->assigned)
       if (a.slot == slot_) return;
     log->assigned.push_back({slot_, old});

@@ -14,7 +14,7 @@ Bilinear::Bilinear(int64_t in1, int64_t in2, int64_t out, const LinearOptions& o
 }
 
 Tensor Bilinear::operator()(const Tensor& x1, const Tensor& x2, std::source_location where) {
-  return scoped(where, [&] { return bilinear(x1, x2, weight, bias); });
+  return called(x1, where, [&](const Tensor& x) { return bilinear(x, x2, weight, bias); });
 }
 
 std::string Bilinear::arguments() const {

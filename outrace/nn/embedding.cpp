@@ -4,8 +4,7 @@
 
 namespace outrace::nn {
 
-Embedding::Embedding(int64_t rows, int64_t width, const EmbeddingOptions& options)
-    : padding_idx_(options.padding_idx) {
+Embedding::Embedding(int64_t rows, int64_t width, const EmbeddingOptions& options) : padding_idx_(options.padding_idx) {
   if (rows < 1 || width < 1)
     fail(ErrorKind::value, "[Embedding] sizes must be positive; got ", rows, " rows of ", width);
   Tensor start = randn({rows, width}, {options.dtype, options.device});

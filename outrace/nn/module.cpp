@@ -3,11 +3,13 @@
 #include <cxxabi.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdlib>
 #include <map>
 #include <typeinfo>
 
 #include "outrace/graph/recorder.h"
+#include "outrace/graph/scope.h"
 #include "outrace/ops/ops.h"
 
 namespace outrace::nn {
@@ -16,30 +18,31 @@ Tensor Module::forward(const Tensor&) {
   fail(ErrorKind::value, "[", type(), "] this module is not called with one tensor");
 }
 
-void Module::note_training() const {
-  if (CaptureLog* log = Recorder::current().capture) log->training.emplace_back(training_, *training_);
+Tensor Module::operator()(const Tensor& x, std::source_location where) {
+  return called(x, where, [this](const Tensor& in) { return forward(in); });
 }
 
-Tensor Module::operator()(const Tensor& x, std::source_location where) {
-  return scoped(where, [&] {
-    if (!pre_hooks_ && !hooks_) return forward(x);
-    Tensor in = x;
-    // Copies: a hook may remove itself.
-    const auto before = pre_hooks_ ? *pre_hooks_ : std::vector<std::pair<int64_t, ForwardPreHook>>();
-    for (const auto& [id, hook] : before)
-      if (Tensor other = hook(*this, in); other.defined()) in = other;
-    Tensor y = forward(in);
-    const auto after = hooks_ ? *hooks_ : std::vector<std::pair<int64_t, ForwardHook>>();
-    for (const auto& [id, hook] : after)
-      if (Tensor other = hook(*this, in, y); other.defined()) y = other;
-    return y;
-  });
+Tensor Module::called(const Tensor& x, std::source_location where, FunctionRef<Tensor(const Tensor& x)> fn) {
+  const ModuleScope scope(path_, where);
+  if (CaptureLog* log = Recorder::current().capture) log->training.emplace_back(training_, *training_);
+  if (!pre_hooks_ && !hooks_) return fn(x);
+  Tensor in = x;
+  // Copies: a hook may remove itself.
+  const auto before = pre_hooks_ ? *pre_hooks_ : std::vector<std::pair<int64_t, ForwardPreHook>>();
+  for (const auto& [id, hook] : before)
+    if (Tensor other = hook(*this, in); other.defined()) in = other;
+  Tensor y = fn(in);
+  const auto after = hooks_ ? *hooks_ : std::vector<std::pair<int64_t, ForwardHook>>();
+  for (const auto& [id, hook] : after)
+    if (Tensor other = hook(*this, in, y); other.defined()) y = other;
+  return y;
 }
 
 template <class Hook>
 HookHandle Module::add_hook(Hooks<Hook>& hooks, Hook hook) {
   if (!hooks) hooks = std::make_shared<std::vector<std::pair<int64_t, Hook>>>();
-  const int64_t id = hooks->empty() ? 0 : hooks->back().first + 1;
+  static std::atomic<int64_t> next{0};  // never twice: a handle that was copied removes no other hook
+  const int64_t id = next++;
   hooks->emplace_back(id, std::move(hook));
   return HookHandle([id, list = std::weak_ptr(hooks)] {
     if (const auto held = list.lock()) std::erase_if(*held, [id](const auto& entry) { return entry.first == id; });
@@ -65,6 +68,7 @@ Tensor Module::register_parameter(std::string name, Tensor value) {
 
 Tensor Module::register_buffer(std::string name, Tensor value) {
   value.eval();
+  value.requires_grad_(false);  // its slot's: captured steps read the current value
   entries_.push_back({std::move(name), value, false});
   return value;
 }

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "outrace/graph/scope.h"
+#include "outrace/core/function_ref.h"
 #include "outrace/graph/tensor.h"
 
 namespace outrace::nn {
@@ -89,13 +89,8 @@ class Module {
   Tensor register_buffer(std::string name, Tensor value);
   // `child` must live as long as this module: a member, or owned by it.
   void register_module(std::string name, Module& child);
-  // What operator() does around forward, for call operators of other inputs.
-  template <class Fn>
-  Tensor scoped(std::source_location where, Fn&& fn) {
-    const ModuleScope scope(path_, where);
-    note_training();
-    return fn();
-  }
+  // What operator() does around forward: path, mode, hooks. For call operators of more inputs, which see the first.
+  Tensor called(const Tensor& x, std::source_location where, FunctionRef<Tensor(const Tensor& x)> fn);
 
  private:
   struct Entry {
@@ -103,7 +98,6 @@ class Module {
     Tensor tensor;
     bool trainable;
   };
-  void note_training() const;  // tells a recording which mode it saw
   void set_path(const std::string& path);
   void collect(const std::string& prefix, const std::function<bool(const Entry&)>& wanted, NamedTensors& out) const;
   template <class Fn>

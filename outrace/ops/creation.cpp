@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "outrace/core/number.h"
 #include "outrace/ops/movement.h"
 
 namespace outrace {
@@ -14,12 +15,7 @@ Tensor make(const Shape& shape, CreateOptions o, Fn&& value) {
     using T = decltype(zero);
     const int64_t n = shape.numel();
     std::unique_ptr<T[]> data(new T[static_cast<size_t>(n)]);
-    for (int64_t i = 0; i < n; ++i) {
-      if constexpr (std::is_same_v<T, bf16> || std::is_same_v<T, f16>)
-        data[i] = T(static_cast<float>(value(i)));
-      else
-        data[i] = static_cast<T>(value(i));
-    }
+    for (int64_t i = 0; i < n; ++i) data[i] = from_number<T>(value(i));
     return Tensor::from(std::span<const T>(data.get(), static_cast<size_t>(n)), shape, o.device);
   });
 }

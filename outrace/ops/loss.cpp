@@ -61,8 +61,10 @@ Tensor cross_entropy_grad_in_ops(std::span<const Tensor> in, const Attrs& attrs)
   const Tensor counted = counted_rows(target, a, logits.dtype());
   Tensor g = in[2];
   if (a.reduction == Reduction::mean) g = g / sum(counted);
-  const Tensor per_row = select(not_equal(target, static_cast<double>(a.ignore_index)), expand(g, target.shape()), 0.0);
-  return unsqueeze(per_row, 1) * (softmax(logits) - cast(one_hot(target, logits.shape()[1]), logits.dtype()));
+  // Not multiplied by 0: a row that is ignored may hold infinities.
+  const Tensor rows = unsqueeze(not_equal(target, static_cast<double>(a.ignore_index)), 1);
+  const Tensor p = softmax(select(rows, logits, 0.0)) - cast(one_hot(target, logits.shape()[1]), logits.dtype());
+  return select(rows, unsqueeze(expand(g, target.shape()), 1) * p, 0.0);
 }
 
 Tensor cross_entropy_derivative(const DerivativeArgs& d, int which) {

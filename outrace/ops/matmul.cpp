@@ -132,6 +132,9 @@ Tensor bilinear(At at1, At at2, const Tensor& weight, const Tensor& bias) {
   if (!fits)
     fail(ErrorKind::shape, "[bilinear] needs [..., in1], [..., in2] and a weight [out, in1, in2]; got ", x1.shape(),
          ", ", x2.shape(), " and ", weight.shape(), call_site(at1.where));
+  if (bias.defined() && !(bias.shape() == Shape{weight.shape()[0]} && bias.dtype() == weight.dtype()))
+    fail(ErrorKind::shape, "[bilinear] the bias must have the weight's first size and dtype; got bias ", bias.shape(),
+         " and weight ", weight.shape(), call_site(at1.where));
   const int64_t out = weight.shape()[0], in1 = weight.shape()[1], in2 = weight.shape()[2];
   const int64_t rows = x1.shape().without(x1.rank() - 1).numel();
   // One product gives x1 W_k for all k; each is multiplied with x2 and summed.

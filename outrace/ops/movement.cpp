@@ -194,7 +194,7 @@ Tensor slice(At x, int64_t axis, int64_t start, int64_t stop, int64_t step) {
   auto clamp = [&](int64_t i) { return std::min(std::max(i < 0 ? i + size : i, int64_t{0}), size); };
   start = clamp(start);
   stop = std::max(clamp(stop), start);
-  const int64_t count = (stop - start + step - 1) / step;
+  const int64_t count = stop > start ? (stop - start - 1) / step + 1 : 0;
   if (count == size) return x.tensor;
   const Shape shape = s.with(a, count);
   if (a == 0 && (step == 1 || count <= 1) && viewable(x.tensor))

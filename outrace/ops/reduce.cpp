@@ -25,8 +25,11 @@ Tensor extreme_derivative(const DerivativeArgs& a, int) {
   const auto& attrs = std::get<ReduceAttrs>(a.attrs);
   const Tensor& x = a.inputs[0];
   if (attrs.axes == 0) return a.g;
-  const Tensor hit = cast(equal(x, stretch(a.output, x, attrs)), x.dtype());
-  return hit / sum(hit, keeping_dims(x.shape(), attrs)) * stretch(a.g, x, attrs);
+  // 16-bit floats do not count far enough.
+  const DType wide = x.dtype() == DType::f64 ? DType::f64 : DType::f32;
+  const Tensor hit = cast(equal(x, stretch(a.output, x, attrs)), wide);
+  const Tensor share = hit / sum(hit, keeping_dims(x.shape(), attrs));
+  return cast(share * stretch(cast(a.g, wide), x, attrs), x.dtype());
 }
 
 // An element's gradient is the product of those before it and those after it.

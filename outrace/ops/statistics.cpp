@@ -58,7 +58,8 @@ Tensor power_norm(const Tensor& x, double p, const ReduceOptions& options) {
   const Tensor terms = exp(log(select(some, size, unit) / unit) * p);
   // |0|^p is 0, and for p < 0 infinite: then the norm is 0.
   const Tensor total = sum(p > 0 ? select(equal(size, 0.0), 0.0, terms) : terms, over);
-  const Tensor y = unit * exp(log(select(equal(total, 0.0), 1.0, total)) / p);
+  Tensor y = unit * exp(log(select(equal(total, 0.0), 1.0, total)) / p);
+  if (p < 0) y = select(equal(m, kInf), kInf, y);
   return reshape(select(equal(m, 0.0), 0.0, y), shape);
 }
 

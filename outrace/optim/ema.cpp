@@ -51,6 +51,17 @@ void Ema::update(std::source_location where) {
     on_replay.push_back([this] { advance(); });
     recorder.capture->on_failure.push_back([this] { --updates_; });
   }
+  if (recorder.capture) return record_averages();
+  try {
+    record_averages();
+    recorder.flush(where);
+  } catch (...) {
+    --updates_;
+    throw;
+  }
+}
+
+void Ema::record_averages() {
   for (Entry& e : entries_) {
     if (e.copies) {
       e.average.assign(e.source);
@@ -58,13 +69,6 @@ void Ema::update(std::source_location where) {
     }
     const Tensor now = cast(e.source, e.average.dtype());
     e.average.assign(e.average + (now - e.average) * rate_.like(e.average));
-  }
-  if (recorder.capture) return;
-  try {
-    recorder.flush(where);
-  } catch (...) {
-    --updates_;
-    throw;
   }
 }
 
@@ -116,7 +120,11 @@ void Ema::load_state_dict(const StateDict& state) {
   StateReader reader(state, "Ema.load_state_dict");
   const int64_t updates = reader.count("updates");
   std::vector<Tensor> values;
-  for (const Entry& e : entries_) values.push_back(reader.tensor("average." + e.name, e.average.shape()));
+  for (const Entry& e : entries_) {
+    const DType t = e.average.dtype();
+    values.push_back(
+        reader.tensor("average." + e.name, e.average.shape(), is_float(t) ? std::nullopt : std::optional(t)));
+  }
   reader.finish();
   updates_ = updates;
   for (size_t i = 0; i < entries_.size(); ++i)

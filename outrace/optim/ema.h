@@ -54,6 +54,7 @@ class Ema {
     Tensor set_aside = {};  // the source's value between apply() and restore()
   };
   void advance();
+  void record_averages();
 
   EmaOptions options_;
   std::vector<Entry> entries_;

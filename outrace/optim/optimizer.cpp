@@ -1,5 +1,6 @@
 #include "outrace/optim/optimizer.h"
 
+#include "outrace/graph/flush.h"
 #include "outrace/ops/creation.h"
 #include "outrace/ops/elementwise.h"
 
@@ -169,22 +170,35 @@ void Optimizer::step(const StepOptions& options, std::source_location where) {
   for (const auto& [set, members] : used)
     for (size_t i : members) set_of[i] = set.get();
   std::vector<Tensor> kept;
-  for (size_t i : updated) {
-    Entry& e = entries_[i];
-    Slot& slot = e.parameter.slot();
-    const Tensor g(slot.grad);
-    record_update(e, g, *set_of[i]);
-    if (options.keep_grads) {
-      kept.push_back(g);
-      continue;
+  const auto record_all = [&] {
+    for (size_t i : updated) {
+      Entry& e = entries_[i];
+      Slot& slot = e.parameter.slot();
+      const Tensor g(slot.grad);
+      record_update(e, g, *set_of[i]);
+      if (options.keep_grads) {
+        kept.push_back(g);
+        continue;
+      }
+      slot.grad.reset();
+      slot.grad_state = GradState::consumed;
     }
-    slot.grad.reset();
-    slot.grad_state = GradState::consumed;
-  }
-  if (recorder.capture) return;
+  };
+  if (recorder.capture) return record_all();
   try {
+    record_all();
     recorder.flush(where);
   } catch (...) {
+    // Updates that were recorded before the fault and have not run.
+    std::vector<NodePtr> pending;
+    const auto note = [&](const Tensor& t) {
+      if (t.defined() && !t.node().is_leaf()) pending.push_back(t.node_ptr());
+    };
+    for (size_t i : updated) {
+      note(entries_[i].parameter);
+      for (const Tensor& t : entries_[i].state) note(t);
+    }
+    roll_back(recorder, pending);
     step_back(updated);
     throw;
   }

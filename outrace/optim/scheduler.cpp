@@ -36,21 +36,22 @@ LRScheduler::LRScheduler(Optimizer& optimizer, Rule rule, const char* name)
     if (std::isnan(optimizer.groups()[g].initial_lr)) optimizer.set_initial_lr(g, optimizer.lr(g));
     base_.push_back(optimizer.groups()[g].initial_lr);
   }
-  set_rates();
+  set_rates(epoch_);
 }
 
-void LRScheduler::set_rates() const {
-  for (size_t g = 0; g < base_.size(); ++g) {
-    optimizer_->set_lr(g, lr_at(epoch_, g));
-    if (rule_.momentum) optimizer_->set_momentum(g, rule_.momentum(epoch_));
-  }
+// All that may throw comes before the first change.
+void LRScheduler::set_rates(int64_t epoch) const {
+  std::vector<double> rates;
+  for (size_t g = 0; g < base_.size(); ++g) rates.push_back(lr_at(epoch, g));
+  for (size_t g = 0; rule_.momentum && g < base_.size(); ++g) optimizer_->set_momentum(g, rule_.momentum(epoch));
+  for (size_t g = 0; g < base_.size(); ++g) optimizer_->set_lr(g, rates[g]);
 }
 
 void LRScheduler::step() {
   if (epoch_ >= rule_.steps)
     fail(ErrorKind::value, "[", name_, "] step ", epoch_ + 1, " of ", rule_.steps, ": the schedule is over");
+  set_rates(epoch_ + 1);
   ++epoch_;
-  set_rates();
 }
 
 StateDict LRScheduler::state_dict() const {
@@ -70,7 +71,7 @@ void LRScheduler::load_state_dict(const StateDict& state) {
   epoch_ = epoch;
   base_ = base;
   for (size_t g = 0; g < base_.size(); ++g) optimizer_->set_initial_lr(g, base_[g]);
-  set_rates();
+  set_rates(epoch_);
 }
 
 StepLR::StepLR(Optimizer& optimizer, const StepLROptions& o)

@@ -38,7 +38,7 @@ class LRScheduler {
   static const Rule& rule_of(const LRScheduler& s) { return s.rule_; }
 
  private:
-  void set_rates() const;
+  void set_rates(int64_t epoch) const;
   Optimizer* optimizer_;
   Rule rule_;
   const char* name_;

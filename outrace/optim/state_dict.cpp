@@ -28,7 +28,7 @@ int64_t StateReader::count(const std::string& name) {
   return 0;
 }
 
-const Tensor* StateReader::find(const std::string& name) {
+const Tensor* StateReader::find(const std::string& name, std::optional<DType> exactly) {
   const auto at = tensors_.find(name);
   if (at == tensors_.end()) {
     missing_ += " " + name;
@@ -36,13 +36,14 @@ const Tensor* StateReader::find(const std::string& name) {
   }
   at->second.second = true;
   const Tensor* t = at->second.first;
-  if (t->defined() && is_float(t->dtype())) return t;
-  note(cat(name, " (", t->defined() ? name_of(t->dtype()) : "undefined", ", floating point needed)"));
+  if (t->defined() && (exactly ? t->dtype() == *exactly : is_float(t->dtype()))) return t;
+  note(cat(name, " (", t->defined() ? name_of(t->dtype()) : "undefined", ", ",
+           exactly ? name_of(*exactly) : "floating point", " needed)"));
   return nullptr;
 }
 
-Tensor StateReader::tensor(const std::string& name, const Shape& shape) {
-  const Tensor* t = find(name);
+Tensor StateReader::tensor(const std::string& name, const Shape& shape, std::optional<DType> exactly) {
+  const Tensor* t = find(name, exactly);
   if (!t) return {};
   if (t->shape() == shape) return *t;
   shapes_ += cat(" ", name, " (", t->shape(), " given, ", shape, " needed)");

@@ -1,6 +1,7 @@
 // The state of an optimizer, a scheduler or an average as a file can hold it: named tensors and named numbers.
 #pragma once
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -25,8 +26,9 @@ class StateReader {
   double number(const std::string& name);
   // The same for a whole number from 0 to 2^53.
   int64_t count(const std::string& name);
-  // Undefined and a note when the name is missing or has another shape or no floating point type.
-  Tensor tensor(const std::string& name, const Shape& shape);
+  // Undefined and a note when the name is missing, or has another shape or no floating point type, or not the very type
+  // `exactly`.
+  Tensor tensor(const std::string& name, const Shape& shape, std::optional<DType> exactly = {});
   // The same where `name` may have any number of entries along a leading axis.
   Tensor stack(const std::string& name, const Shape& entry);
   void note(const std::string& what) { faults_ += " " + what; }
@@ -34,7 +36,7 @@ class StateReader {
   void finish() const;
 
  private:
-  const Tensor* find(const std::string& name);
+  const Tensor* find(const std::string& name, std::optional<DType> exactly = {});
 
   std::string who_, missing_, shapes_, faults_;
   std::map<std::string, std::pair<const Tensor*, bool>> tensors_;  // and whether it was asked for

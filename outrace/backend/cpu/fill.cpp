@@ -10,6 +10,7 @@
 #include "outrace/backend/cpu/convert.h"
 #include "outrace/core/error.h"
 #include "outrace/core/half.h"
+#include "outrace/core/number.h"
 #include "outrace/core/thread.h"
 
 namespace outrace::cpu {
@@ -161,12 +162,7 @@ uint64_t bits_of(double value, DType dtype) {
   uint64_t bits = 0;
   visit_dtype(dtype, [&](auto zero) {
     using T = decltype(zero);
-    const T v = [&] {
-      if constexpr (std::is_same_v<T, bf16> || std::is_same_v<T, f16>)
-        return T(static_cast<float>(value));
-      else
-        return static_cast<T>(value);
-    }();
+    const T v = from_number<T>(value);
     std::memcpy(&bits, &v, sizeof v);
   });
   return bits;

@@ -137,7 +137,7 @@ class Start {
  public:
   Start(const IndexCall& call, const Lines& l, const T* base, T* out)
       : base_(base), out_(out), n_(l.n), line_bytes_(l.outer_step * static_cast<int64_t>(sizeof(T))) {
-    by_line_ = l.inner == 1 && l.step == 1 && l.n > 0 && l.outer_offset.empty();
+    by_line_ = l.inner == 1 && l.step == 1 && l.n > 0 && l.outer > 0 && l.outer_offset.empty();
     if (by_line_) return;
     for_parts(call.array.numel() * static_cast<int64_t>(sizeof(T)), kIndexTaskBytes,
               [&](int64_t begin, int64_t bytes) { copy_or_zero(base_, out_, begin, bytes); });
