@@ -241,5 +241,18 @@ TEST(Training, AFailedStepChangesNothingAndTheNextWorks) {
   EXPECT_NE(net.parameters()[0].to_vector<float>(), before);
 }
 
+// Nobody holds the loss: the lookup itself is not run, and its derivative alone sees the wrong index.
+TEST(Training, AWrongIndexOfALossNobodyHoldsChangesNothing) {
+  Tensor a = full({4, 2}, 1).requires_grad_(), b = full({4, 2}, 1).requires_grad_();
+  optim::SGD sgd({a, b}, {.lr = 1});
+  const Tensor good = Tensor::from(std::vector<int64_t>{0, 1}, {2}),
+               bad = Tensor::from(std::vector<int64_t>{0, 9}, {2});
+  (sum(embedding(a, good)) + sum(embedding(b, bad))).backward();
+  EXPECT_THROW(sgd.step(), Error);
+  EXPECT_EQ(a.to_vector<float>(), std::vector<float>(8, 1));
+  EXPECT_EQ(b.to_vector<float>(), std::vector<float>(8, 1));
+  EXPECT_EQ(sgd.steps(), 0);
+}
+
 }  // namespace
 }  // namespace outrace

@@ -147,9 +147,22 @@ struct Scheduler {
     return !g.members.empty() || g.producer < 0;
   }
 
-  static bool may_throw(const IrNode& n) {
+  static bool claims_checked(const IrNode& n) {
     const auto* index = std::get_if<IndexAttrs>(&n.attrs);
-    return n.op->may_throw && (index == nullptr || !index->checked);
+    return index != nullptr && index->checked;
+  }
+
+  // A derivative's indices are refused by the forward call that reads them too, if that is in this program: nobody may
+  // have asked for its value.
+  bool may_throw(const IrNode& n) const {
+    if (!n.op->may_throw || !claims_checked(n)) return n.op->may_throw;
+    return std::none_of(ir.nodes.begin(), ir.nodes.end(), [&](const IrNode& other) {
+      return other.op->may_throw && !claims_checked(other) &&
+             std::any_of(n.inputs.begin(), n.inputs.end(), [&](int in) {
+               return !is_float(ir.nodes[in].dtype) &&
+                      std::find(other.inputs.begin(), other.inputs.end(), in) != other.inputs.end();
+             });
+    });
   }
 
   // Calls that may refuse their values run before anything is overwritten, so that a failed step changes nothing.
