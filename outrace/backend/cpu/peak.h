@@ -13,7 +13,7 @@ struct Peak {
 const Peak& measured_peak();
 
 // One copy beyond the caches, counted as gb_per_s_copy is. For ratios on a machine whose memory others use as well:
-// taken in turn with what it is compared to. The first call takes memory for it and keeps it.
+// taken beside what it is compared to. The first call takes memory for it and keeps it.
 double sample_copy_gb_per_s();
 
 }  // namespace outrace
