@@ -12,6 +12,9 @@ int num_threads();
 // Throws Error(option) unless 1 <= count <= 1024.
 void set_num_threads(int count);
 
+// Tasks of at most `each` that `count` things make.
+constexpr int64_t ceil_div(int64_t count, int64_t each) { return (count + each - 1) / each; }
+
 // Calls task(i) once for each 0 <= i < tasks; each thread takes one contiguous run of them. On the calling thread alone
 // if there is one task, one thread, or this is already inside a parallel_for. The first exception of a task is thrown
 // again here, after all ended.

@@ -16,6 +16,7 @@ struct Scheduler {
   Scheduled out;
   Placement at;
   std::vector<std::set<int>> before;  // groups that must run before a group
+  std::vector<int> refusing;          // groups that may refuse the values they get
 
   Scheduler(const Ir& graph, const Fused& fused) : ir(graph), f(fused), before(fused.groups.size()) {
     at.value.assign(ir.nodes.size(), -1);
@@ -167,9 +168,7 @@ struct Scheduler {
 
   // Calls that may refuse their values run before anything is overwritten, so that a failed step changes nothing.
   bool checks_first(int group, std::vector<int>& before_it) const {
-    for (size_t g = 0; g < f.groups.size(); ++g) {
-      const int other = static_cast<int>(g);
-      if (f.groups[g].producer < 0 || !may_throw(ir.nodes[f.groups[g].producer])) continue;
+    for (const int other : refusing) {
       if (other == group || runs_after(other, group)) return false;
       before_it.push_back(other);
     }
@@ -177,6 +176,9 @@ struct Scheduler {
   }
 
   void place_donors() {
+    for (size_t g = 0; g < f.groups.size(); ++g)
+      if (f.groups[g].producer >= 0 && may_throw(ir.nodes[f.groups[g].producer]))
+        refusing.push_back(static_cast<int>(g));
     std::vector<uint8_t> given(ir.nodes.size(), 0);
     for (const Ir::Output& o : ir.outputs) {
       const int donor = ir.nodes[o.node].donor;

@@ -140,8 +140,8 @@ Tensor weighed_nll(At at, const Rows& r, const Tensor& weight, double smoothing,
   // Ignored rows read class 0: their target may be no class at all.
   const Tensor safe = select(counted, r.target, 0.0);
   const double classes = static_cast<double>(lp.shape()[1]);
-  const Tensor ones_of_rows = select(counted, ones(r.target.shape(), {lp.dtype(), lp.device()}), 0.0);
-  const Tensor weights = weight.defined() ? select(counted, index_select(weight, 0, safe), 0.0) : ones_of_rows;
+  const Tensor weights =
+      weight.defined() ? select(counted, index_select(weight, 0, safe), 0.0) : cast(counted, lp.dtype());
   Tensor rows = -squeeze(gather(At(lp, at.where), 1, unsqueeze(safe, 1)), 1) * weights;
   if (smoothing > 0) {
     const Tensor all = sum(weight.defined() ? lp * weight : lp, {{1}});

@@ -2,6 +2,7 @@
 
 #include "outrace/graph/recorder.h"
 #include "outrace/graph/scope.h"
+#include "outrace/ops/concat.h"
 #include "outrace/ops/elementwise.h"
 #include "outrace/ops/movement.h"
 #include "outrace/ops/reduce.h"
@@ -39,17 +40,7 @@ Tensor layer_norm_grad_in_ops(std::span<const Tensor> in, const Attrs& attrs) {
 
 Tensor layer_norm_weight_grad_in_ops(std::span<const Tensor> in, const Attrs& attrs) {
   const Parts p = parts_of(in[0], std::get<NormAttrs>(attrs));
-  const int64_t columns = in[0].shape().back();
-  const Tensor rows_of_two[] = {sum(in[1] * (p.centered * p.inverse), {{0}}), sum(in[1], {{0}})};
-  Tensor both;
-  for (int i = 0; i < 2; ++i) {
-    SliceAttrs to;
-    to.step.fill(1);
-    to.start[0] = i;
-    const Tensor row = pad(reshape(rows_of_two[i], {1, columns}), Shape{2, columns}, to);
-    both = both.defined() ? both + row : row;
-  }
-  return both;
+  return stack({sum(in[1] * (p.centered * p.inverse), {{0}}), sum(in[1], {{0}})});
 }
 
 Tensor layer_norm_derivative(const DerivativeArgs& d, int which) {

@@ -5,6 +5,7 @@
 
 #include "outrace/graph/recorder.h"
 #include "outrace/graph/scope.h"
+#include "outrace/ops/concat.h"
 #include "outrace/ops/elementwise.h"
 #include "outrace/ops/index.h"
 #include "outrace/ops/movement.h"
@@ -153,18 +154,13 @@ Tensor quantile(At x, const std::vector<double>& q, int64_t axis, bool keepdim) 
   const Tensor sorted = detail::gather_checked(rows.x, -1, order(rows.x, false, x.where));
   const int64_t n = rows.size();
   const Tensor last = slice(sorted.detach(), -1, n - 1, n);
-  Tensor all;
+  std::vector<Tensor> each;
   for (size_t i = 0; i < q.size(); ++i) {
     const Tensor y =
         interpolate(rank_of(q[i], n, x), last, [&](int64_t rank) { return slice(sorted, -1, rank, rank + 1); });
-    const Tensor one = unsqueeze(cast(rows.back(y, keepdim), t), 0);
-    SliceAttrs to;
-    to.step.fill(1);
-    to.start[0] = static_cast<int64_t>(i);
-    const Tensor placed = pad(one, one.shape().with(0, static_cast<int64_t>(q.size())), to);
-    all = all.defined() ? all + placed : placed;
+    each.push_back(cast(rows.back(y, keepdim), t));
   }
-  return all;
+  return stack(each);
 }
 
 const OpDef kArgsort(OpFacts{.name = "argsort", .kind = OpKind::producer, .flops = order_flops});

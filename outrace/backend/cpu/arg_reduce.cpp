@@ -61,7 +61,7 @@ void search_rows(bool largest, const S* x, const AxisView& v, int64_t* out) {
   if (cut.parts == 1) {
     return axis_tasks(v.outer, v.size, [&](int64_t r) { out[r] = search_row(largest, x + r * v.size, v.size).at; });
   }
-  Found<T>* found = axis_scratch<ArgScratch, Found<T>>(v.outer * cut.parts);
+  Found<T>* found = thread_memory<ArgScratch, Found<T>>(v.outer * cut.parts);
   parallel_for(v.outer * cut.parts, [&](int64_t task) {
     const int64_t row = task / cut.parts, first = task % cut.parts * cut.part;
     found[task] = search_row(largest, x + row * v.size + first, std::min(cut.part, v.size - first));
@@ -82,7 +82,7 @@ void search_columns(bool largest, const S* x, int64_t stride, int64_t rows, int6
   const auto& fold = fold_kernels<T>(largest ? Fold::max : Fold::min);
   T best[kAxisStrip], one[kAxisStrip];
   int64_t block[kAxisStrip];
-  T* memory = std::is_same_v<S, T> ? nullptr : axis_scratch<ArgScratch, T>(kColumnBlock * kAxisStrip);
+  T* memory = std::is_same_v<S, T> ? nullptr : thread_memory<ArgScratch, T>(kColumnBlock * kAxisStrip);
   for (int64_t i = 0; i < rows; i += kColumnBlock) {
     const int64_t n = std::min(kColumnBlock, rows - i);
     const S* from = x + i * stride;
@@ -106,7 +106,7 @@ void search(bool largest, const S* x, const AxisView& v, int64_t* out) {
   using T = ComputeOf<S>;
   if (v.inner == 1) return search_rows(largest, x, v, out);
   const AxisCut cut(v, kColumnBlock);
-  Found<T>* parts = cut.parts > 1 ? axis_scratch<ArgScratch, Found<T>>(v.outer * cut.parts * v.inner) : nullptr;
+  Found<T>* parts = cut.parts > 1 ? thread_memory<ArgScratch, Found<T>>(v.outer * cut.parts * v.inner) : nullptr;
   axis_tasks(v.outer * cut.parts * cut.strips, std::min(cut.part, v.size) * cut.strip, [&](int64_t task) {
     const int64_t strip = task % cut.strips, part = task / cut.strips % cut.parts;
     const int64_t outer = task / cut.strips / cut.parts;

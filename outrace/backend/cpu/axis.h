@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "outrace/backend/cpu/thread_memory.h"
 #include "outrace/backend/cpu/tile_kernels.h"
 #include "outrace/core/aligned.h"
 #include "outrace/core/half.h"
@@ -75,18 +76,6 @@ const ComputeOf<S>* widened(const S* x, int64_t count, ComputeOf<S>* memory) {
                                                                                                   count);
     return memory;
   }
-}
-
-// Memory of the calling thread that only grows; one for each use.
-template <class Use, class T>
-T* axis_scratch(int64_t count) {
-  thread_local AlignedArray<T> memory;
-  thread_local int64_t size = 0;
-  if (size < count) {
-    memory = aligned_array<T>(count);
-    size = count;
-  }
-  return memory.get();
 }
 
 template <class T>

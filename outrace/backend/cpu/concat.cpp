@@ -15,8 +15,6 @@ constexpr int64_t kFoldTask = 16 * 1024;      // elements
 constexpr int64_t kStreamedPiece = 4 * 1024;  // shorter ones are not worth going past the caches
 constexpr int64_t kUnknownCache = int64_t{8} << 20;
 
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
 // Many small pieces: the size of one is known where it is copied.
 template <class U>
 void copy_pieces(const CatPart& p, int64_t rows, int64_t first, char* to, int64_t to_step) {

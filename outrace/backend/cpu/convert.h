@@ -4,6 +4,9 @@
 
 namespace outrace::cpu {
 
+// Whether an array of this dtype is computed with as it is stored.
+constexpr bool is_wide(DType dtype) { return dtype == DType::f32 || dtype == DType::f64; }
+
 inline void widen_to_f32(DType from, const void* x, float* out, int64_t count) {
   char* cells[] = {reinterpret_cast<char*>(out), static_cast<char*>(const_cast<void*>(x))};
   constexpr int16_t operands[] = {0, 1};

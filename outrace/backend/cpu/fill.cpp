@@ -16,8 +16,6 @@
 namespace outrace::cpu {
 namespace {
 
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
 // A random number costs 1 ns (uniform) to 3 (normal): a task takes 15 us or more. A multiple of every Philox block.
 constexpr int64_t kRandomTask = 16 * 1024;
 // Numbers drawn at once when they are converted afterwards: 2 or 4 KB, in L1.

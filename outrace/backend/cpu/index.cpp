@@ -16,8 +16,6 @@
 namespace outrace::cpu {
 namespace {
 
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
 struct Lines {
   int64_t outer = 1, n = 1, inner = 1;
   int64_t step = 1;                   // of the array along the axis

@@ -14,8 +14,6 @@
 namespace outrace::cpu {
 namespace {
 
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
 // "[2, 0]": an element's place in an array.
 std::string place(const Shape& shape, int64_t position) {
   const Strides strides = contiguous_strides(shape);

@@ -7,6 +7,7 @@
 #include "outrace/backend/cpu/cache.h"
 #include "outrace/backend/cpu/convert.h"
 #include "outrace/backend/cpu/norm_kernels.h"
+#include "outrace/backend/cpu/thread_memory.h"
 #include "outrace/core/aligned.h"
 #include "outrace/core/error.h"
 #include "outrace/core/thread.h"
@@ -20,10 +21,6 @@ constexpr int64_t kTaskElements = 32 * 1024;
 constexpr int64_t kGroupElements = 2 * 1024;
 // Gradients of the weights are sums over rows: at least so many a task, and at most so many tasks.
 constexpr int64_t kFewestRows = 32, kMostTasks = 64;
-
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
-bool is_wide(DType dtype) { return dtype == DType::f32 || dtype == DType::f64; }
 
 // An array in the compute type: itself, or widened into memory that this object owns.
 template <class T>
@@ -44,27 +41,18 @@ class Widened {
   AlignedArray<float> memory_;
 };
 
-// Memory of the calling thread for widened rows; `use` tells arrays of one call apart. It only grows.
-float* scratch(int use, int64_t count) {
-  thread_local struct {
-    AlignedArray<float> memory;
-    int64_t size = 0;
-  } kept[3];
-  auto& k = kept[use];
-  if (k.size < count) {
-    k.memory = aligned_array<float>(count);
-    k.size = count;
-  }
-  return k.memory.get();
-}
+// Rows of one call, widened: the input, the upstream gradient, the results.
+struct InputRows;
+struct GradientRows;
+struct ResultRows;
 
 // Rows [first, first + rows) of a stored array in the compute type.
-template <class T>
-const T* rows_of(const NormCall& call, const void* x, int64_t first, int64_t rows, int use) {
+template <class Use, class T>
+const T* rows_of(const NormCall& call, const void* x, int64_t first, int64_t rows) {
   const char* at = static_cast<const char*>(x) + first * call.columns * size_of(call.dtype);
   if constexpr (std::is_same_v<T, float>) {
     if (!is_wide(call.dtype)) {
-      float* memory = scratch(use, rows * call.columns);
+      float* memory = thread_memory<Use, float>(rows * call.columns);
       widen_to_f32(call.dtype, at, memory, rows * call.columns);
       return memory;
     }
@@ -88,7 +76,7 @@ void for_groups(const NormCall& call, void* y, const Fn& fn) {
       char* out = static_cast<char*>(y) + r * call.columns * size_of(call.dtype);
       if constexpr (std::is_same_v<T, float>) {
         if (!is_wide(call.dtype)) {
-          float* memory = scratch(2, some.rows * call.columns);
+          float* memory = thread_memory<ResultRows, float>(some.rows * call.columns);
           fn(r, some, memory);
           narrow_from_f32(call.dtype, memory, out, some.rows * call.columns);
           continue;
@@ -104,7 +92,7 @@ template <class T>
 void norm_of(const NormCall& call, const void* x, const void* weight, const void* bias, void* y) {
   const Widened<T> w(call.dtype, weight, call.columns), b(call.dtype, bias, call.columns);
   for_groups<T>(call, y, [&](int64_t first, const NormRows<T>& some, T* out) {
-    norm_kernels<T>().forward(some, rows_of<T>(call, x, first, some.rows, 0), w.get(), b.get(), out);
+    norm_kernels<T>().forward(some, rows_of<InputRows, T>(call, x, first, some.rows), w.get(), b.get(), out);
   });
 }
 
@@ -112,8 +100,8 @@ template <class T>
 void norm_backward_of(const NormCall& call, const void* x, const void* weight, const void* g, void* dx) {
   const Widened<T> w(call.dtype, weight, call.columns);
   for_groups<T>(call, dx, [&](int64_t first, const NormRows<T>& some, T* out) {
-    const T* gs = rows_of<T>(call, g, first, some.rows, 1);
-    norm_kernels<T>().backward(some, rows_of<T>(call, x, first, some.rows, 0), w.get(), gs, out);
+    const T* gs = rows_of<GradientRows, T>(call, g, first, some.rows);
+    norm_kernels<T>().backward(some, rows_of<InputRows, T>(call, x, first, some.rows), w.get(), gs, out);
   });
 }
 
@@ -134,8 +122,8 @@ void norm_weight_grad_of(const NormCall& call, const void* x, const void* g, voi
     for (int64_t r = task * each; r < last; r += group) {
       some.rows = std::min(group, last - r);
       T* into = part.empty() ? mine : part.data();
-      const T* gs = rows_of<T>(call, g, r, some.rows, 1);
-      norm_kernels<T>().weight_grad(some, rows_of<T>(call, x, r, some.rows, 0), gs, into, into + call.columns);
+      const T* gs = rows_of<GradientRows, T>(call, g, r, some.rows);
+      norm_kernels<T>().weight_grad(some, rows_of<InputRows, T>(call, x, r, some.rows), gs, into, into + call.columns);
       for (size_t i = 0; i < part.size(); ++i) mine[i] += part[i];
     }
   });

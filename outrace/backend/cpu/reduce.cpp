@@ -16,7 +16,7 @@
 #include <type_traits>
 
 #include "outrace/backend/cpu/reduce_kernels.h"
-#include "outrace/core/aligned.h"
+#include "outrace/backend/cpu/thread_memory.h"
 #include "outrace/core/error.h"
 #include "outrace/core/thread.h"
 
@@ -31,8 +31,6 @@ constexpr int64_t kTaskElements = 64 * 1024;
 constexpr int64_t kMostTasks = 128;  // more are not split further; they feed 64 threads
 // Narrower rows are read several as one, so that vectors are full: w columns as f * w with f a power of two.
 constexpr int64_t kFoldedWidth = 128;
-
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 // Counts through groups of axes, the last one fastest.
 struct Odometer {
@@ -99,20 +97,8 @@ class PairwiseSlots {
 };
 constexpr int slots_for(int64_t parts) { return std::bit_width(static_cast<uint64_t>(parts)) + 1; }
 
-// Memory of the calling thread that only grows. `use` 0: a task's slots; 1: partial results that tasks share.
-template <class T>
-T* scratch(int use, int64_t count) {
-  thread_local struct {
-    AlignedArray<T> memory;
-    int64_t size = 0;
-  } kept[2];
-  auto& k = kept[use];
-  if (k.size < count) {
-    k.memory = aligned_array<T>(count);
-    k.size = count;
-  }
-  return k.memory.get();
-}
+struct TaskSlots;  // a task's memory
+struct Partials;   // results that tasks share
 
 Fold fold_of(ReduceKind kind) {
   switch (kind) {
@@ -307,10 +293,10 @@ void ReducerOf<T>::run(void* const* values, const ScalarValue* scalars, const vo
   if (prologue_ == nullptr) run.input = static_cast<const T*>(input) + call_.view.offset;
   if (elements_ == 0) return fill_empty(run);
   if (depth_parts_ > 1) {
-    run.partials = scratch<T>(1, c_.width * depth_parts_);
+    run.partials = thread_memory<Partials, T>(c_.width * depth_parts_);
     parallel_for(c_.width * depth_parts_, [&](int64_t task) { run_depth_task(run, task); });
     // One result a column; there are at most kMostTasks.
-    T* results = result_place(run, 0, scratch<T>(0, c_.width));
+    T* results = result_place(run, 0, thread_memory<TaskSlots, T>(c_.width));
     for (int64_t j = 0; j < c_.width; ++j) {
       T slots[64];
       slots[0] = T{0};
@@ -325,7 +311,7 @@ void ReducerOf<T>::run(void* const* values, const ScalarValue* scalars, const vo
     }
     return finish(run, 0, c_.width, results);
   }
-  if (row_parts_ > 1) run.partials = scratch<T>(1, c_.outer.count * row_parts_ * c_.width);
+  if (row_parts_ > 1) run.partials = thread_memory<Partials, T>(c_.outer.count * row_parts_ * c_.width);
   parallel_for(outer_parts_ * row_parts_ * strips_, [&](int64_t task) { run_task(run, task); });
   if (row_parts_ > 1) parallel_for(c_.outer.count * strips_, [&](int64_t task) { run_joins(run, task); });
 }
@@ -334,7 +320,7 @@ template <class T>
 void ReducerOf<T>::fill_empty(const Run& run) const {
   for (int64_t i = 0; i < results_; i += kStrip) {
     const int64_t count = std::min(kStrip, results_ - i);
-    T* results = result_place(run, i, scratch<T>(0, kStrip));
+    T* results = result_place(run, i, thread_memory<TaskSlots, T>(kStrip));
     std::fill_n(results, count, call_.kind == ReduceKind::prod ? T{1} : T{0});
     finish(run, i, count, results);  // a mean becomes 0 / 0
   }
@@ -348,7 +334,7 @@ void ReducerOf<T>::run_task(const Run& run, int64_t task) const {
   const int64_t column = strip * strip_, width = std::min(strip_, c_.width - column);
   const int64_t first = row_part * row_step_, last = std::min(first + row_step_, c_.rows.count);
   // Results, slots, what depth leaves of one row or the sum of rows read as one.
-  T* memory = scratch<T>(0, kStrip + (slots_ + 1) * strip_);
+  T* memory = thread_memory<TaskSlots, T>(kStrip + (slots_ + 1) * strip_);
   T* work = memory + kStrip;
   Tiles tiles(prologue_, run);
   if (row_parts_ > 1) {
@@ -380,7 +366,7 @@ template <class T>
 void ReducerOf<T>::run_joins(const Run& run, int64_t task) const {
   const int64_t strip = task % strips_, outer = task / strips_;
   const int64_t column = strip * strip_, width = std::min(strip_, c_.width - column);
-  T* memory = scratch<T>(0, kStrip + (slots_for(row_parts_) + 1) * strip_);
+  T* memory = thread_memory<TaskSlots, T>(kStrip + (slots_for(row_parts_) + 1) * strip_);
   T* slots = memory + kStrip;
   PairwiseSlots pairs;
   const auto join_slots = [&](int slot) { join(slots + (slot + 1) * strip_, slots + slot * strip_, width); };

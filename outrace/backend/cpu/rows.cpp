@@ -8,6 +8,7 @@
 #include "outrace/backend/cpu/cache.h"
 #include "outrace/backend/cpu/convert.h"
 #include "outrace/backend/cpu/rows_kernels.h"
+#include "outrace/backend/cpu/thread_memory.h"
 #include "outrace/core/aligned.h"
 #include "outrace/core/error.h"
 #include "outrace/core/thread.h"
@@ -22,8 +23,6 @@ constexpr int64_t kMostTasks = 256;
 // What a kernel takes at once stays in L1 between its passes; a longer row goes alone.
 constexpr int64_t kGroupElements = 4 * 1024;
 
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
 int64_t rows_per_task(int64_t rows, int64_t columns) {
   const int64_t enough = std::max<int64_t>(1, kTaskElements / std::max<int64_t>(columns, 1));
   return std::max(enough, ceil_div(rows, kMostTasks));
@@ -33,29 +32,13 @@ int64_t rows_per_group(int64_t columns) {
   return std::clamp<int64_t>(kGroupElements / std::max<int64_t>(columns, 1), 1, kRowGroup);
 }
 
-// Memory of the calling thread for rows of 16-bit floats, widened; it only grows.
-float* widened_rows(int64_t count) {
-  thread_local AlignedArray<float> memory;
-  thread_local int64_t size = 0;
-  if (size < count) {
-    memory = aligned_array<float>(count);
-    size = count;
-  }
-  return memory.get();
-}
-
+struct WidenedRows;  // rows of 16-bit floats
 // A row of exponentials that wait for their sum; it stays in L2.
+struct Exponentials;
 constexpr int64_t kScratchElements = 32 * 1024;
-template <class T>
-T* scratch_row() {
-  thread_local const AlignedArray<T> memory = aligned_array<T>(kScratchElements);
-  return memory.get();
-}
 
 const char* at(DType dtype, const void* p, int64_t i) { return static_cast<const char*>(p) + i * size_of(dtype); }
 char* at(DType dtype, void* p, int64_t i) { return static_cast<char*>(p) + i * size_of(dtype); }
-
-bool is_wide(DType dtype) { return dtype == DType::f32 || dtype == DType::f64; }
 
 // Groups of rows [rows, columns] in the compute type T: in place where they are stored so, else widened first.
 // fn(x, y, count) with y as large as x; y is narrowed after it. `y` may be null: nothing is written.
@@ -65,7 +48,7 @@ void for_rows(DType dtype, const void* x, void* y, int64_t rows, int64_t columns
   T* out = reinterpret_cast<T*>(y);
   if constexpr (std::is_same_v<T, float>) {
     if (!is_wide(dtype)) {
-      float* memory = widened_rows(rows * columns);
+      float* memory = thread_memory<WidenedRows, float>(rows * columns);
       widen_to_f32(dtype, x, memory, rows * columns);
       fn(memory, memory, rows);
       if (y != nullptr) narrow_from_f32(dtype, memory, y, rows * columns);
@@ -84,7 +67,7 @@ void map_rows(void (*kernel)(const T*, T*, int64_t, int64_t, T*), DType dtype, c
       is_wide(dtype) && x != y && columns <= kScratchElements && rows * columns * size_of(dtype) > most_in_caches();
   parallel_for(ceil_div(rows, each), [&](int64_t task) {
     T* scratch = nullptr;
-    if (stream) scratch = scratch_row<T>();
+    if (stream) scratch = thread_memory<Exponentials, T>(kScratchElements);
     const int64_t last = std::min((task + 1) * each, rows);
     for (int64_t r = task * each; r < last; r += group)
       for_rows<T>(dtype, at(dtype, x, r * columns), at(dtype, y, r * columns), std::min(group, last - r), columns,

@@ -72,7 +72,7 @@ void scan_as(ScanKind kind, const ScanAttrs& attrs, const S* x, const AxisView& 
   A* carries = nullptr;
   if (cut.parts > 1) {
     const int64_t carried = v.outer * cut.parts * v.inner;
-    carries = axis_scratch<ScanScratch, A>(carried);
+    carries = thread_memory<ScanScratch, A>(carried);
     std::fill_n(carries, carried, neutral);
     sweep(scan_kernels<S>(kind, ScanOutput::none), attrs.reverse, x, v, cut, carries, neutral, y);
     // From each part's total to what comes before it.

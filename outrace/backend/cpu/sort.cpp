@@ -81,7 +81,7 @@ int digit_of(uint64_t key, int digit) { return static_cast<int>(key >> (digit * 
 template <class E>
 E* radix_sort(E* a, E* b, int64_t count, int key_bits) {
   const int digits = (key_bits + kDigitBits - 1) / kDigitBits;
-  int64_t* counts = axis_scratch<CountScratch, int64_t>(kDigits * digits);
+  int64_t* counts = thread_memory<CountScratch, int64_t>(kDigits * digits);
   std::fill_n(counts, kDigits * digits, 0);
   for (int64_t i = 0; i < count; ++i)
     for (int d = 0; d < digits; ++d) ++counts[d * kDigits + digit_of(a[i].key(), d)];
@@ -101,7 +101,7 @@ template <class E>
 E* parallel_radix_sort(E* a, E* b, int64_t count, int key_bits) {
   const int digits = (key_bits + kDigitBits - 1) / kDigitBits;
   const int64_t parts = std::clamp<int64_t>(count / kPartFrom, 1, kMostParts), each = axis_ceil(count, parts);
-  int64_t* counts = axis_scratch<CountScratch, int64_t>(kDigits * parts);
+  int64_t* counts = thread_memory<CountScratch, int64_t>(kDigits * parts);
   for (int d = 0; d < digits; ++d) {
     parallel_for(parts, [&](int64_t part) {
       int64_t* of = counts + part * kDigits;
@@ -128,12 +128,12 @@ E* parallel_radix_sort(E* a, E* b, int64_t count, int key_bits) {
 
 template <class E, class S>
 void sort_row(const S* x, bool descending, int64_t size, int64_t* out) {
-  E* entries = axis_scratch<EntryScratch, E>(size);
+  E* entries = thread_memory<EntryScratch, E>(size);
   read_entries(x, descending, 0, size, entries);
   if (size < kRadixFrom)
     std::sort(entries, entries + size);
   else
-    entries = radix_sort(entries, axis_scratch<SwapScratch, E>(size), size, 8 * sizeof(S));
+    entries = radix_sort(entries, thread_memory<SwapScratch, E>(size), size, 8 * sizeof(S));
   for (int64_t i = 0; i < size; ++i) out[i] = entries[i].at();
 }
 
@@ -212,7 +212,7 @@ void select_long_row(const S* x, const TopKAttrs& a, int64_t size, int64_t* out)
   const int64_t parts = axis_ceil(size, kPartFrom), room = candidates_room(kPartFrom, a.k);
   const AlignedArray<E> memory = aligned_array<E>(parts * room);  // perhaps too large to be kept
   E* entries = memory.get();
-  int64_t* kept = axis_scratch<CountScratch, int64_t>(parts);
+  int64_t* kept = thread_memory<CountScratch, int64_t>(parts);
   parallel_for(parts, [&](int64_t part) {
     const int64_t first = part * kPartFrom, count = std::min(kPartFrom, size - first), k = std::min(a.k, count);
     E* own = entries + part * room;
@@ -251,7 +251,7 @@ void select_rows(const S* x, const TopKAttrs& a, int64_t rows, int64_t size, int
   const int64_t each = std::max<int64_t>(1, kAxisTask / 8 / size);
   parallel_for(axis_ceil(rows, each), [&](int64_t task) {
     for (int64_t r = task * each, end = std::min(r + each, rows); r < end; ++r) {
-      E* entries = axis_scratch<EntryScratch, E>(candidates_room(size, a.k));
+      E* entries = thread_memory<EntryScratch, E>(candidates_room(size, a.k));
       const int64_t found = collect_candidates(x + r * size, a.largest, 0, size, a.k, entries);
       select_row(entries, found, a, out + r * width);
     }

@@ -65,7 +65,7 @@ S finished(const Moments& m, int64_t correction) {
 template <class S>
 Moments of_row(const S* x, int64_t count) {
   using T = ComputeOf<S>;
-  T* memory = std::is_same_v<S, T> ? nullptr : axis_scratch<VarianceScratch, T>(kBlock);
+  T* memory = std::is_same_v<S, T> ? nullptr : thread_memory<VarianceScratch, T>(kBlock);
   const auto block = [&](int64_t i, int64_t n) {
     T mean, rest, squares;
     moment_kernels<T>().row(widened(x + i, n, memory), n, &mean, &rest, &squares);
@@ -84,7 +84,7 @@ void of_rows(const S* x, const AxisView& v, int64_t correction, S* out) {
     return axis_tasks(v.outer, v.size,
                       [&](int64_t r) { out[r] = finished<S>(of_row(x + r * v.size, v.size), correction); });
   }
-  Moments* parts = axis_scratch<PartScratch, Moments>(v.outer * cut.parts);
+  Moments* parts = thread_memory<PartScratch, Moments>(v.outer * cut.parts);
   parallel_for(v.outer * cut.parts, [&](int64_t task) {
     const int64_t row = task / cut.parts, first = task % cut.parts * cut.part;
     parts[task] = of_row(x + row * v.size + first, std::min(cut.part, v.size - first));
@@ -101,7 +101,7 @@ template <class S>
 void of_columns(const S* x, int64_t stride, int64_t rows, int64_t width, Moments* moments) {
   using T = ComputeOf<S>;
   T mean[kAxisStrip], rest[kAxisStrip], squares[kAxisStrip];
-  T* memory = std::is_same_v<S, T> ? nullptr : axis_scratch<VarianceScratch, T>(kColumnBlock * kAxisStrip);
+  T* memory = std::is_same_v<S, T> ? nullptr : thread_memory<VarianceScratch, T>(kColumnBlock * kAxisStrip);
   for (int64_t i = 0; i < rows; i += kColumnBlock) {
     const int64_t n = std::min(kColumnBlock, rows - i);
     const S* from = x + i * stride;
@@ -126,7 +126,7 @@ void variance_of(const S* x, const AxisView& v, int64_t correction, S* out) {
   }
   if (v.inner == 1) return of_rows(x, v, correction, out);
   const AxisCut cut(v, kColumnBlock);
-  Moments* parts = cut.parts > 1 ? axis_scratch<PartScratch, Moments>(v.outer * cut.parts * v.inner) : nullptr;
+  Moments* parts = cut.parts > 1 ? thread_memory<PartScratch, Moments>(v.outer * cut.parts * v.inner) : nullptr;
   axis_tasks(v.outer * cut.parts * cut.strips, std::min(cut.part, v.size) * cut.strip, [&](int64_t task) {
     const int64_t column = task % cut.strips * kAxisStrip, width = std::min(kAxisStrip, v.inner - column);
     const int64_t part = task / cut.strips % cut.parts, outer = task / cut.strips / cut.parts;
