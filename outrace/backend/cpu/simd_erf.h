@@ -55,14 +55,13 @@ HWY_INLINE V erfc_positive(V x) {
   const V one = hn::Set(d, T(1)), center = hn::Set(d, F::kCenter);
   x = hn::Min(hn::Set(d, F::kLargest), x);  // NaN stays
   const V q = hn::Div(hn::Sub(x, center), hn::Add(x, center));
-  const V scaled = hn::Div(polynomial(F::kErfc, q), hn::MulAdd(hn::Set(d, T(2)), x, one));
+  const V scaled = hn::Div(horner(F::kErfc, q), hn::MulAdd(hn::Set(d, T(2)), x, one));
   // e^(-x^2) with x^2 to twice the bits
   const V square = hn::Mul(x, x), square_low = hn::MulSub(x, x, square);
   V n, r;
   reduce_exp<T>(hn::Neg(square), n, r);
   r = hn::Sub(r, square_low);
-  const V power = hn::Add(one, hn::Add(r, exp_rest<T>(r)));
-  return scale_by<T>(hn::Mul(power, scaled), n);
+  return scale_by<T>(hn::Mul(exp_near_0<T>(r), scaled), n);
 }
 
 template <class T, class V>

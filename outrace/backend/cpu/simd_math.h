@@ -9,6 +9,7 @@
 #define OUTRACE_BACKEND_CPU_SIMD_MATH_H
 #endif
 
+#include <bit>
 #include <cstdint>
 
 #include "hwy/highway.h"
@@ -30,6 +31,7 @@ struct MathFacts<float> {
   static constexpr float kBias = 127, kRound = 0x1.8p23f;
   static constexpr float kLn2High = 0.693359375f, kLn2Low = -2.12194440e-4f;
   static constexpr float kExpLow = -104, kExpHigh = 89;  // beyond: 0 and infinity
+  static constexpr float kExpPlain = 87;                 // up to here e^x and e^-x are normal numbers
   static constexpr float kTanhHigh = 10;                 // beyond 9.02 tanh rounds to 1
   static constexpr float kExpm1Low = -20;                // beyond -17.4 expm1 rounds to -1
   static constexpr float kExp2Low = -151, kExp2High = 129;
@@ -50,6 +52,7 @@ struct MathFacts<double> {
   static constexpr double kBias = 1023, kRound = 0x1.8p52;
   static constexpr double kLn2High = 6.93147180369123816490e-01, kLn2Low = 1.90821492927058770002e-10;
   static constexpr double kExpLow = -746, kExpHigh = 710;
+  static constexpr double kExpPlain = 708;
   static constexpr double kTanhHigh = 20;   // beyond 19.07
   static constexpr double kExpm1Low = -40;  // beyond -37.5
   static constexpr double kExp2Low = -1076, kExp2High = 1025;
@@ -67,14 +70,35 @@ struct MathFacts<double> {
                                     1.479819860511658591e-01};
 };
 
-// c[0] + c[1] x + c[2] x^2 ...
+// c[0] + c[1] x + c[2] x^2 ... in Horner's order, which rounds least where coefficients alternate.
 template <class T, size_t N, class V>
-HWY_INLINE V polynomial(const T (&c)[N], V x) {
+HWY_INLINE V horner(const T (&c)[N], V x) {
   const hn::ScalableTag<T> d;
   V sum = hn::Set(d, c[N - 1]);
-#pragma GCC unroll 16
+#pragma GCC unroll 32
   for (int i = static_cast<int>(N) - 2; i >= 0; --i) sum = hn::MulAdd(sum, x, hn::Set(d, c[i]));
   return sum;
+}
+
+// c[kFirst] + c[kFirst + 1] x + ... over kCount coefficients; powers: x, x^2, x^4, ... Estrin's scheme: halves are
+// computed side by side, as the chain of additions and not their number decides how long an elementary function takes.
+template <int kFirst, int kCount, class T, size_t N, class V>
+HWY_INLINE V polynomial_part(const T (&c)[N], const V* powers) {
+  const hn::ScalableTag<T> d;
+  if constexpr (kCount == 1) {
+    return hn::Set(d, c[kFirst]);
+  } else {
+    constexpr int kLevel = std::bit_width(static_cast<unsigned>(kCount - 1)) - 1, kHalf = 1 << kLevel;
+    const V low = polynomial_part<kFirst, kHalf>(c, powers);
+    return hn::MulAdd(polynomial_part<kFirst + kHalf, kCount - kHalf>(c, powers), powers[kLevel], low);
+  }
+}
+template <class T, size_t N, class V>
+HWY_INLINE V polynomial(const T (&c)[N], V x) {
+  V powers[8] = {x};
+#pragma GCC unroll 8
+  for (int i = 1; 1 << i < static_cast<int>(N); ++i) powers[i] = hn::Mul(powers[i - 1], powers[i - 1]);
+  return polynomial_part<0, static_cast<int>(N)>(c, powers);
 }
 
 // 2^n for a whole number n in the range of normal exponents.
@@ -118,15 +142,23 @@ HWY_INLINE V exp_rest(V r) {
   return hn::Mul(hn::Mul(r, r), polynomial(MathFacts<T>::kExp, r));
 }
 
-// x = n ln2 + r, |r| <= ln2 / 2.
+// e^r for |r| <= ln2 / 2.
 template <class T, class V>
-HWY_INLINE void reduce_exp(V x, V& n, V& r) {
+HWY_INLINE V exp_near_0(V r) {
+  return hn::Add(hn::Set(hn::ScalableTag<T>(), T(1)), hn::MulAdd(hn::Mul(r, r), polynomial(MathFacts<T>::kExp, r), r));
+}
+
+// x = n ln2 + r, |r| <= ln2 / 2. Returns n + kRound, whose low bits are n as an integer.
+template <class T, class V>
+HWY_INLINE V reduce_exp(V x, V& n, V& r) {
   using F = MathFacts<T>;
   const hn::ScalableTag<T> d;
   const V round = hn::Set(d, F::kRound);
-  n = hn::Sub(hn::MulAdd(x, hn::Set(d, static_cast<T>(1.44269504088896340736)), round), round);
+  const V rounded = hn::MulAdd(x, hn::Set(d, static_cast<T>(1.44269504088896340736)), round);
+  n = hn::Sub(rounded, round);
   r = hn::NegMulAdd(n, hn::Set(d, F::kLn2High), x);
   r = hn::NegMulAdd(n, hn::Set(d, F::kLn2Low), r);
+  return rounded;
 }
 // The same; returns e^r - 1 - r.
 template <class T, class V>
@@ -138,9 +170,16 @@ HWY_INLINE V exp_tail(V x, V& n, V& r) {
 template <class T, class V>
 HWY_INLINE V exp_of(V x) {
   using F = MathFacts<T>;
+  const hn::ScalableTag<T> d;
   V n, r;
-  const V tail = exp_tail<T>(limit<T>(x, F::kExpLow, F::kExpHigh), n, r);
-  return scale_by<T>(hn::Add(hn::Set(hn::ScalableTag<T>(), T(1)), hn::Add(r, tail)), n);
+  if (hn::AllTrue(d, hn::Le(hn::Abs(x), hn::Set(d, F::kExpPlain)))) [[likely]] {
+    // The result is a normal number: n is added to its exponent.
+    const hn::RebindToUnsigned<decltype(d)> du;
+    const auto exponent = hn::ShiftLeft<F::kMantissa>(hn::BitCast(du, reduce_exp<T>(x, n, r)));
+    return hn::BitCast(d, hn::Add(hn::BitCast(du, exp_near_0<T>(r)), exponent));
+  }
+  reduce_exp<T>(limit<T>(x, F::kExpLow, F::kExpHigh), n, r);
+  return scale_by<T>(exp_near_0<T>(r), n);
 }
 
 // 2^x = 2^n e^((x - n) ln2)
