@@ -89,7 +89,9 @@ HWY_INLINE RowMoments<T> moments_of(const NormRows<T>& call, const T* x) {
   const T mean = static_cast<T>(sum / n);
   const Vec<T> m = hn::Set(d, mean);
   double rest = 0;
+  // This pass and the next work in L1, so that memory has time to bring the row behind this one.
   two_sums<T>(call.columns, rest, squares, [&](int64_t i, int64_t count, Vec<T>& a, Vec<T>& b) HWY_ATTR {
+    hwy::Prefetch(x + call.columns + i);
     const Vec<T> v = counted<T>(hn::Sub(load_part(x, i, count), m), count);
     a = hn::Add(a, v);
     b = hn::MulAdd(v, v, b);
