@@ -148,6 +148,15 @@ TEST(Schedule, ReductionsFuseBothWays) {
   EXPECT_EQ(label_of([&] { return all(x, rows); }), "not_equal+select+min+not_equal");
 }
 
+// The derivative of a sum is a one stretched over the array: nothing is multiplied by it.
+TEST(Schedule, AStretchedOneIsNoFactor) {
+  Tensor x = zeros({50, 60}, {.device = kNull}).requires_grad_();
+  const Tensor z = zeros({50, 60}, {.device = kNull});
+  ProgramCache::global().clear();
+  (grad(sum(x * z), {x})[0] - z).eval();
+  EXPECT_EQ(ProgramCache::global().all().at(0)->executable->plan().calls.at(0).label, "sub");
+}
+
 TEST(Schedule, TemporariesOverlapOnlyWhenTheirLivesDoNot) {
   Net net({300, 200, 100, 50, 10}, tanh, kNull);
   const Plan& plan = plan_of_step<optim::Adam>(net, 64, optim::AdamOptions{});

@@ -6,26 +6,29 @@
 namespace outrace {
 namespace {
 
-bool is_constant(const IrNode& n, double value) {
-  const auto* c = std::get_if<ConstantAttrs>(&n.attrs);
-  return n.op == &kConstant && c && c->value == value;
+// Whether every element is `value`: a constant, or one in another shape, as the derivative of a sum is.
+bool is_constant(const Ir& ir, int node, double value) {
+  while (ir.nodes[node].op->kind == OpKind::movement) node = ir.nodes[node].inputs[0];
+  const auto* c = std::get_if<ConstantAttrs>(&ir.nodes[node].attrs);
+  return ir.nodes[node].op == &kConstant && c && c->value == value;
 }
 
 // What `n` equals without being computed; -1: itself. Inputs are already those of the new graph.
 int identity(const Ir& to, const IrNode& n) {
   auto in = [&](int k) -> const IrNode& { return to.nodes[n.inputs[k]]; };
+  auto all = [&](int k, double value) { return is_constant(to, n.inputs[k], value); };
   auto same = [&](int k) { return in(k).shape == n.shape && in(k).dtype == n.dtype; };
   if (n.op->kind == OpKind::elementwise && n.op->ew >= 0) {
     switch (static_cast<Ew>(n.op->ew)) {
       case Ew::mul:
-        if (is_constant(in(1), 1) && same(0)) return n.inputs[0];
-        if (is_constant(in(0), 1) && same(1)) return n.inputs[1];
+        if (all(1, 1) && same(0)) return n.inputs[0];
+        if (all(0, 1) && same(1)) return n.inputs[1];
         break;
       case Ew::div:
-        if (is_constant(in(1), 1) && same(0)) return n.inputs[0];
+        if (all(1, 1) && same(0)) return n.inputs[0];
         break;
       case Ew::sub:  // x - 0 is x for every x; x + 0 is not for -0
-        if (is_constant(in(1), 0) && same(0)) return n.inputs[0];
+        if (all(1, 0) && same(0)) return n.inputs[0];
         break;
       case Ew::neg:
         if (in(0).op == n.op) return in(0).inputs[0];
