@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <set>
 #include <thread>
 #include <vector>
 
@@ -28,6 +29,24 @@ TEST(Pool, RoundsAndAligns) {
     pool.free(block, bytes);
   }
   EXPECT_EQ(pool.usage().in_use, 0);
+}
+
+// Large arrays begin at different places of a page, and are given back whole.
+TEST(Pool, LargeBlocksAreStaggered) {
+  for (const int64_t bytes : {kMegabyte / 2, 8 * kMegabyte}) {
+    Pool pool(256 * kMegabyte, 0);
+    std::vector<void*> blocks;
+    std::set<uintptr_t> places;
+    for (int i = 0; i < 8; ++i) {
+      blocks.push_back(pool.allocate(bytes));
+      places.insert(reinterpret_cast<uintptr_t>(blocks.back()) % 4096);
+      EXPECT_EQ(reinterpret_cast<uintptr_t>(blocks.back()) % 64, 0u);
+      std::memset(blocks.back(), 1, static_cast<size_t>(bytes));
+    }
+    EXPECT_EQ(places.size(), blocks.size());
+    for (void* block : blocks) pool.free(block, bytes);
+    EXPECT_EQ(pool.usage().in_use, 0);
+  }
 }
 
 TEST(Pool, AFreedBlockServesTheNextRequestOfItsSize) {

