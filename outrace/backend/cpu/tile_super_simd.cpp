@@ -66,11 +66,14 @@ void super(char* const* cells, const int16_t* operands, int64_t n) {
     R::eval(in, u, out);
 #pragma GCC unroll 8
     for (int k = 0; k < R::kOutputs; ++k) out[k].store(to[k] + i);
-    // The first inputs are the parameter and its moments; the next call, or the next tile, goes on where this one ends.
-    // Gains 3 % for 30 M parameters in memory; for 500 K in L3 the hardware's prefetch does already.
+    // Seven streams are more than the hardware's prefetchers follow across pages. Once a cache line, 1 KB ahead: Adam
+    // over 100 M parameters 46 ms, 57 without (Zen 4); a whole tile ahead gained nothing.
     if constexpr (R::kOutputs > 1) {
+      constexpr int64_t kLine = 64 / int64_t{sizeof(T)}, kAhead = 16 * kLine;
+      if (i % kLine == 0) {
 #pragma GCC unroll 8
-      for (int k = 0; k < R::kOutputs; ++k) hwy::Prefetch(from[k] + i + n);
+        for (int k = 0; k < R::kInputs; ++k) hwy::Prefetch(from[k] + i + kAhead);
+      }
     }
   }
   if (const int64_t left = n - i; left > 0) {
