@@ -36,7 +36,7 @@ void add_reductions(std::vector<OpCase>& out) {
           {"var", cat("std", form, " ", correction), {shape}, -2, 2, [o](Args a) { return std(a[0], o); }, 32});
     }
     out.push_back(
-        {"sum", "logsumexp" + form, {shape}, -2, 2, [options](Args a) { return logsumexp(a[0], options); }, n});
+        {"logsumexp", "logsumexp" + form, {shape}, -2, 2, [options](Args a) { return logsumexp(a[0], options); }, n});
   }
   out.push_back({"sum",
                  "sum of squared differences",
@@ -86,7 +86,7 @@ void add_masked(std::vector<OpCase>& out) {
                  3,
                  [mask](Args a) { return select(mask(a), masked_log_softmax(a[0], mask(a)), 0.0); },
                  32});
-  out.push_back({"sum",
+  out.push_back({"logsumexp",
                  "masked_logsumexp, rows that keep something",
                  {{3, 4}},
                  -3,

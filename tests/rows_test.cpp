@@ -83,6 +83,11 @@ std::vector<T> log_softmax_of(const std::vector<T>& x, int64_t rows, int64_t col
 }
 
 template <class T>
+std::vector<T> logsumexp_of(const std::vector<T>& x, int64_t rows, int64_t columns) {
+  return guarded<T>(rows, [&](void* y) { logsumexp(dtype_of<T>(), x.data(), y, rows, columns); });
+}
+
+template <class T>
 CrossEntropyCall call_of(int64_t rows, int64_t classes, Reduction reduction, int64_t ignore_index = -100) {
   return {dtype_of<T>(), DType::i64, rows, classes, {reduction, ignore_index}};
 }
@@ -163,10 +168,15 @@ void expect_rows_right(int64_t rows, int64_t columns, double spread) {
   const auto targets = classes(rows, columns, 3);
   const auto g = numbers<T>(rows, 2, 8);
   const auto y = softmax_of(x, rows, columns), logs = log_softmax_of(x, rows, columns);
+  const auto sums = logsumexp_of(x, rows, columns);
   const auto losses = loss_of(call_of<T>(rows, columns, Reduction::none), x, targets);
   const auto gradient = grad_of(call_of<T>(rows, columns, Reduction::none), x, targets, g);
   for (int64_t r = 0; r < rows; ++r) {
     const RowReference<T> row(x.data() + r * columns, columns);
+    const long double total = row.max + std::log(row.sum);
+    const double largest = std::fabs(static_cast<double>(row.max)) + static_cast<double>(std::log(row.sum));
+    expect_near<T>(as_double(sums[r]), total, 1.01 * (row.sum_error + 4 * kUnit<T> * largest),
+                   "logsumexp of row " + std::to_string(r) + ", " + std::to_string(columns) + " columns");
     for (int64_t i = 0; i < columns; ++i) {
       const std::string where = "row " + std::to_string(r) + " of " + std::to_string(rows) + ", column " +
                                 std::to_string(i) + " of " + std::to_string(columns);

@@ -2,8 +2,10 @@
 
 #include <limits>
 
+#include "outrace/graph/recorder.h"
 #include "outrace/graph/scope.h"
 #include "outrace/ops/elementwise.h"
+#include "outrace/ops/loss.h"
 #include "outrace/ops/movement.h"
 #include "outrace/ops/reduce_axes.h"
 
@@ -30,10 +32,9 @@ Tensor kept(const char* op, At x, const Tensor& keep, double otherwise) {
   return select(At(keep, x.where), x, otherwise);
 }
 
-Tensor logsumexp_of(const char* op, const Tensor& x, const ReduceOptions& options) {
-  const ReduceAttrs a = reduce_attrs(op, x, options);
+// In other ops: any axes, f32 or f64.
+Tensor in_ops(const Tensor& x, const ReduceAttrs& a) {
   const Shape shape = reduced_shape(x.shape(), a);
-  if (reduced_count(x.shape(), a) == 0) return cast(log(sum(x, options)), x.dtype());  // log 0
   const ReduceOptions keeping = keeping_dims(x.shape(), a);
   const Tensor shift = shift_of(x, keeping);
   const Tensor s = sum(exp(x - shift), keeping);
@@ -42,18 +43,51 @@ Tensor logsumexp_of(const char* op, const Tensor& x, const ReduceOptions& option
   return reshape(select(some, log(select(some, s, 1.0)) + shift, -kInf), shape);
 }
 
+Tensor last_axis_in_ops(std::span<const Tensor> in, const Attrs&) {
+  const Tensor wide = cast(in[0], wide_type(in[0]));
+  return cast(in_ops(wide, reduce_attrs("logsumexp", wide, {{-1}})), in[0].dtype());
+}
+
+Tensor derivative(const DerivativeArgs& d, int) {
+  // Not e^(x - y), which has the rounding of y in it. Of -inf alone, where softmax is NaN, nothing flows back.
+  const Tensor g = unsqueeze(d.g, -1), nothing = equal(unsqueeze(d.output, -1), -kInf);
+  if (!grad_enabled()) return select(nothing, 0.0, g * softmax(d.inputs[0]));
+  // Differentiated again, a NaN must not be there at all.
+  return select(nothing, 0.0, g) * softmax(select(nothing, 0.0, d.inputs[0]));
+}
+
+// Difference, maximum, exponential and sum of each element.
+double flops(std::span<const Shape> inputs, const Shape&, const Attrs&) {
+  return 4.0 * static_cast<double>(inputs[0].numel());
+}
+
+Tensor logsumexp_of(const char* op, At at, const ReduceOptions& options) {
+  const Tensor& x = at.tensor;
+  const ReduceAttrs a = reduce_attrs(op, x, options);
+  if (reduced_count(x.shape(), a) == 0) return cast(log(sum(x, options)), x.dtype());  // log 0
+  // The last axes are rows, which have a kernel of their own.
+  int first = x.rank();
+  while (first > 0 && (a.axes >> (first - 1) & 1)) --first;
+  const int64_t leading = (int64_t{1} << first) - 1;
+  if (first == x.rank() || (a.axes & leading) != 0) {
+    const Tensor wide = cast(at, wide_type(x));
+    return cast(in_ops(wide, a), x.dtype());
+  }
+  const Tensor flat = flatten(at, first, -1);
+  const Shape kept(flat.shape().dims().first(static_cast<size_t>(first)));
+  return reshape(record(kLogSumExp, {&flat}, x.dtype(), kept, NoAttrs{}, at.where), reduced_shape(x.shape(), a));
+}
+
 }  // namespace
 
 Tensor logsumexp(At x, const ReduceOptions& options) {
   require_float("logsumexp", x);
-  const Tensor wide = cast(x, wide_type(x.tensor));
-  return cast(logsumexp_of("logsumexp", wide, options), x.tensor.dtype());
+  return logsumexp_of("logsumexp", x, options);
 }
 
 Tensor masked_logsumexp(At x, const Tensor& keep, const ReduceOptions& options) {
   require_float("masked_logsumexp", x);
-  const Tensor wide = kept("masked_logsumexp", x, keep, -kInf);
-  return cast(logsumexp_of("masked_logsumexp", cast(wide, wide_type(x.tensor)), options), x.tensor.dtype());
+  return logsumexp_of("masked_logsumexp", At(kept("masked_logsumexp", x, keep, -kInf), x.where), options);
 }
 
 Tensor masked_sum(At x, const Tensor& keep, const ReduceOptions& options) {
@@ -82,5 +116,12 @@ Tensor masked_log_softmax(At x, const Tensor& keep, int64_t axis) {
   return cast(select(not_equal(chosen, -kInf), finite - select(not_equal(total, -kInf), total, 0.0), -kInf),
               x.tensor.dtype());
 }
+
+const OpDef kLogSumExp(OpFacts{.name = "logsumexp",
+                               .kind = OpKind::producer,
+                               .derivative = derivative,
+                               .decompose = last_axis_in_ops,
+                               .autocast = Autocast::wide,
+                               .flops = flops});
 
 }  // namespace outrace

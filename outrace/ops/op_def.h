@@ -63,6 +63,7 @@ extern const OpDef kCast;                                                    // 
 extern const OpDef kMatmul;                                                  // ops/matmul.cpp
 extern const OpDef kSum, kMean, kMax, kMin, kProd;                           // ops/reduce.cpp
 extern const OpDef kArgMax, kArgMin;                                         // ops/arg_reduce.cpp
+extern const OpDef kLogSumExp;                                               // ops/logsumexp.cpp
 extern const OpDef kVariance, kHistogram, kBincount;                         // ops/statistics.cpp
 extern const OpDef kCumsum, kCumprod, kRecurrence, kCumArgMax, kCumArgMin;   // ops/scan.cpp
 extern const OpDef kArgsort, kTopK;                                          // ops/sort.cpp

@@ -29,6 +29,28 @@ class SoftmaxCall final : public ResolvedCall {
   int64_t columns_, rows_;
 };
 
+const char* logsumexp_why_not(const Call& call, const Plan&) {
+  if (const char* why = whole_why_not(call, 1)) return why;
+  if (call.operand_shapes[0].back() == 0) return "needs something to add up";
+  return is_float(call.dtype) ? nullptr : "computes floats only";
+}
+
+class LogSumExpCall final : public ResolvedCall {
+ public:
+  LogSumExpCall(const Call& call, const Plan& plan)
+      : x_(Place::of(call.operands[0], plan)),
+        y_{call.result, 0},
+        dtype_(call.dtype),
+        columns_(call.operand_shapes[0].back()),
+        rows_(call.shape.numel()) {}
+  void run(const Frame& f) override { logsumexp(dtype_, x_.at(f), y_.at(f), rows_, columns_); }
+
+ private:
+  Place x_, y_;
+  DType dtype_;
+  int64_t columns_, rows_;
+};
+
 const char* loss_why_not(const Call& call, const Plan& plan) {
   if (const char* why = whole_why_not(call, call.op == &kCrossEntropy ? 2 : 3)) return why;
   if (!is_float(stored(call.operands[0], plan))) return "logits are floats";
@@ -79,6 +101,7 @@ class LossGradientCall final : public ResolvedCall {
 const KernelRow kRows[] = {
     {&kSoftmax, "rows", softmax_why_not, make<SoftmaxCall>},
     {&kLogSoftmax, "rows", softmax_why_not, make<SoftmaxCall>},
+    {&kLogSumExp, "rows", logsumexp_why_not, make<LogSumExpCall>},
     {&kCrossEntropy, "rows", loss_why_not, make<LossCall>},
     {&kCrossEntropyGrad, "rows", loss_why_not, make<LossGradientCall>},
 };

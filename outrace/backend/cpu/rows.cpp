@@ -76,6 +76,29 @@ void map_rows(void (*kernel)(const T*, T*, int64_t, int64_t, T*), DType dtype, c
   });
 }
 
+template <class T>
+void store_number(DType dtype, T value, void* out) {
+  if constexpr (std::is_same_v<T, float>) {
+    if (!is_wide(dtype)) return narrow_from_f32(dtype, &value, out, 1);
+  }
+  *static_cast<T*>(out) = value;
+}
+
+template <class T>
+void logsumexp_of(DType dtype, const void* x, void* y, int64_t rows, int64_t columns) {
+  const int64_t each = rows_per_task(rows, columns), group = rows_per_group(columns);
+  parallel_for(ceil_div(rows, each), [&](int64_t task) {
+    const int64_t last = std::min((task + 1) * each, rows);
+    for (int64_t r = task * each; r < last; r += group) {
+      T results[kRowGroup];
+      const int64_t count = std::min(group, last - r);
+      for_rows<T>(dtype, at(dtype, x, r * columns), nullptr, count, columns,
+                  [&](const T* in, T*, int64_t) { row_kernels<T>().logsumexp(in, results, count, columns); });
+      for (int64_t i = 0; i < count; ++i) store_number(dtype, results[i], at(dtype, y, r + i));
+    }
+  });
+}
+
 int64_t target_at(const CrossEntropyCall& call, const void* targets, int64_t row) {
   return call.target_dtype == DType::i32 ? static_cast<const int32_t*>(targets)[row]
                                          : static_cast<const int64_t*>(targets)[row];
@@ -134,14 +157,6 @@ void for_groups(const CrossEntropyCall& call, const void* targets, const Fn& fn)
       fn(task, r, count, classes);
     }
   });
-}
-
-template <class T>
-void store_number(DType dtype, T value, void* out) {
-  if constexpr (std::is_same_v<T, float>) {
-    if (!is_wide(dtype)) return narrow_from_f32(dtype, &value, out, 1);
-  }
-  *static_cast<T*>(out) = value;
 }
 
 template <class T>
@@ -224,6 +239,14 @@ void log_softmax(DType dtype, const void* x, void* y, int64_t rows, int64_t colu
     map_rows(row_kernels<double>().log_softmax, dtype, x, y, rows, columns);
   else
     map_rows(row_kernels<float>().log_softmax, dtype, x, y, rows, columns);
+}
+
+void logsumexp(DType dtype, const void* x, void* y, int64_t rows, int64_t columns) {
+  OUTRACE_ASSERT(is_float(dtype) && columns > 0, "logsumexp of ", columns, " ", name_of(dtype));
+  if (dtype == DType::f64)
+    logsumexp_of<double>(dtype, x, y, rows, columns);
+  else
+    logsumexp_of<float>(dtype, x, y, rows, columns);
 }
 
 void cross_entropy(const CrossEntropyCall& call, const void* logits, const void* targets, void* loss) {

@@ -12,6 +12,8 @@ namespace outrace::cpu {
 // y may be x.
 void softmax(DType dtype, const void* x, void* y, int64_t rows, int64_t columns);
 void log_softmax(DType dtype, const void* x, void* y, int64_t rows, int64_t columns);
+// y: [rows]; columns > 0.
+void logsumexp(DType dtype, const void* x, void* y, int64_t rows, int64_t columns);
 
 struct CrossEntropyCall {
   DType dtype = DType::f32;         // of logits, loss, g and gradient

@@ -12,6 +12,8 @@ struct RowKernels {
   // results go past the caches where that is possible; then fence() before another thread may read them.
   void (*softmax)(const T* x, T* y, int64_t rows, int64_t columns, T* scratch);
   void (*log_softmax)(const T* x, T* y, int64_t rows, int64_t columns, T* scratch);
+  // y[r] = log(sum(exp(x[r]))); columns > 0
+  void (*logsumexp)(const T* x, T* y, int64_t rows, int64_t columns);
   // losses[r] = -log softmax(x[r])[classes[r]]
   void (*cross_entropy)(const T* x, const int64_t* classes, T* losses, int64_t rows, int64_t columns);
   // y[r] = scales[r] * (softmax(x[r]) - onehot(classes[r]))

@@ -61,23 +61,26 @@ struct ExpRange<double> {
 };
 
 // Several vectors step by step: one alone is a chain of dependent operations, and few such chains are in flight at
-// once.
-template <class T, int kCount>
-HWY_INLINE void exp_to_one(Simd<T> (&x)[kCount]) {
+// once. kPlain: no number is below ExpRange or NaN.
+template <bool kPlain, class T, int kCount>
+HWY_INLINE void exp_in_range(Simd<T> (&x)[kCount]) {
   using F = MathFacts<T>;
   using V = typename Simd<T>::Vector;
   const typename Simd<T>::Tag d;
+  const hn::RebindToUnsigned<decltype(d)> du;
   const V low = hn::Set(d, ExpRange<T>::kLow), round = hn::Set(d, F::kRound);
-  V n[kCount], r[kCount], sum[kCount];
-  for (int k = 0; k < kCount; ++k) r[k] = hn::Max(low, x[k].v);  // NaN if x is
-  for (int k = 0; k < kCount; ++k) n[k] = hn::MulAdd(r[k], hn::Set(d, static_cast<T>(1.44269504088896340736)), round);
-  for (int k = 0; k < kCount; ++k) n[k] = hn::Sub(n[k], round);
-  for (int k = 0; k < kCount; ++k) r[k] = hn::NegMulAdd(n[k], hn::Set(d, F::kLn2High), r[k]);
-  for (int k = 0; k < kCount; ++k) r[k] = hn::NegMulAdd(n[k], hn::Set(d, F::kLn2Low), r[k]);
+  V rounded[kCount], r[kCount], z[kCount], sum[kCount], odd[kCount];
+  for (int k = 0; k < kCount; ++k) r[k] = kPlain ? x[k].v : hn::Max(low, x[k].v);  // NaN if x is
+  for (int k = 0; k < kCount; ++k)
+    rounded[k] = hn::MulAdd(r[k], hn::Set(d, static_cast<T>(1.44269504088896340736)), round);
+  for (int k = 0; k < kCount; ++k) {
+    const V n = hn::Sub(rounded[k], round);
+    r[k] = hn::NegMulAdd(n, hn::Set(d, F::kLn2High), r[k]);
+    r[k] = hn::NegMulAdd(n, hn::Set(d, F::kLn2Low), r[k]);
+  }
   // The terms with even and with odd powers side by side, for a shorter chain.
   constexpr int kTerms = sizeof(F::kExp) / sizeof(T);
   static_assert(kTerms % 2 == 0);
-  V z[kCount], odd[kCount];
   for (int k = 0; k < kCount; ++k) {
     z[k] = hn::Mul(r[k], r[k]);
     sum[k] = hn::Set(d, F::kExp[kTerms - 2]);
@@ -92,8 +95,26 @@ HWY_INLINE void exp_to_one(Simd<T> (&x)[kCount]) {
   for (int k = 0; k < kCount; ++k) sum[k] = hn::MulAdd(odd[k], r[k], sum[k]);
   for (int k = 0; k < kCount; ++k) sum[k] = hn::MulAdd(z[k], sum[k], r[k]);
   for (int k = 0; k < kCount; ++k) sum[k] = hn::Add(sum[k], hn::Set(d, T(1)));
-  for (int k = 0; k < kCount; ++k) sum[k] = hn::Mul(sum[k], power_of_two<T>(n[k]));
-  for (int k = 0; k < kCount; ++k) x[k] = hn::IfThenZeroElse(hn::Lt(x[k].v, low), sum[k]);
+  for (int k = 0; k < kCount; ++k) {
+    if constexpr (kPlain) {
+      const auto exponent = hn::ShiftLeft<F::kMantissa>(hn::BitCast(du, rounded[k]));
+      x[k] = hn::BitCast(d, hn::Add(hn::BitCast(du, sum[k]), exponent));
+    } else {
+      const V y = hn::Mul(sum[k], power_of_two<T>(hn::Sub(rounded[k], round)));
+      x[k] = hn::IfThenZeroElse(hn::Lt(x[k].v, low), y);
+    }
+  }
+}
+
+template <class T, int kCount>
+HWY_INLINE void exp_to_one(Simd<T> (&x)[kCount]) {
+  const typename Simd<T>::Tag d;
+  auto plain = hn::Ge(x[0].v, hn::Set(d, ExpRange<T>::kLow));
+  for (int k = 1; k < kCount; ++k) plain = hn::And(plain, hn::Ge(x[k].v, hn::Set(d, ExpRange<T>::kLow)));
+  if (hn::AllTrue(d, plain)) [[likely]]
+    exp_in_range<true>(x);
+  else
+    exp_in_range<false>(x);
 }
 template <class T>
 HWY_INLINE Simd<T> exp_to_one(Simd<T> x) {
@@ -174,7 +195,7 @@ HWY_INLINE Simd<T> max_of_row(const T* x, int64_t columns) {
 // `ahead` numbers further on: arithmetic is long enough to hide what memory takes.
 template <bool kStore, class T>
 HWY_INLINE Simd<T> exp_block(const T* x, int64_t count, Simd<T> max, T* y, int64_t ahead) {
-  constexpr int64_t kLanes = Simd<T>::kLanes;
+  constexpr int64_t kLanes = Simd<T>::kLanes, kVectorBytes = kLanes * int64_t{sizeof(T)}, kCacheLine = 64;
   if (count < kLanes) {
     const Simd<T> e = exp_to_one(load_short(x, count, false) - max);
     if (kStore) e.store_first(y, count);
@@ -189,7 +210,7 @@ HWY_INLINE Simd<T> exp_block(const T* x, int64_t count, Simd<T> max, T* y, int64
     Simd<T> e[4];
     for (int k = 0; k < 4; ++k) {
       e[k] = Simd<T>::load(x + i + k * kLanes) - max;
-      hwy::Prefetch(x + i + k * kLanes + ahead);
+      if (k * kVectorBytes % kCacheLine == 0) hwy::Prefetch(x + i + k * kLanes + ahead);
     }
     exp_to_one(e);
     for (int k = 0; k < 4; ++k) {
@@ -346,6 +367,26 @@ void log_softmax(const T* x, T* y, int64_t rows, int64_t columns, T* scratch) {
   }
 }
 
+// Of a row whose largest number is infinite, or NaN: x - max says nothing there.
+template <class T>
+T logsumexp_without_difference(const T* x, int64_t columns, T max) {
+  for (int64_t i = 0; i < columns; ++i)
+    if (x[i] != x[i]) return x[i];
+  return max;
+}
+
+template <class T>
+void logsumexp(const T* x, T* y, int64_t rows, int64_t columns) {
+  constexpr T kInfinity = std::numeric_limits<T>::infinity();
+  T max[kRowGroup];
+  kSumsOfRows<T>[by_length<T>(columns)](x, nullptr, rows, columns, max, y);
+  log_all(y, rows);
+  for (int64_t r = 0; r < rows; ++r) {
+    const bool finite = max[r] > -kInfinity && max[r] < kInfinity;
+    y[r] = finite ? y[r] + max[r] : logsumexp_without_difference(x + r * columns, columns, max[r]);
+  }
+}
+
 template <class T>
 void cross_entropy(const T* x, const int64_t* classes, T* losses, int64_t rows, int64_t columns) {
   T max[kRowGroup];
@@ -363,7 +404,8 @@ void cross_entropy_grad(const T* x, const int64_t* classes, const T* scales, T* 
 void fence() { hwy::FlushStream(); }
 
 template <class T>
-constexpr cpu::RowKernels<T> kRows = {&softmax<T>, &log_softmax<T>, &cross_entropy<T>, &cross_entropy_grad<T>, &fence};
+constexpr cpu::RowKernels<T> kRows = {&softmax<T>,       &log_softmax<T>,        &logsumexp<T>,
+                                      &cross_entropy<T>, &cross_entropy_grad<T>, &fence};
 
 }  // namespace
 }  // namespace outrace::HWY_NAMESPACE
