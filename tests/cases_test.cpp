@@ -5,6 +5,7 @@
 #include <limits>
 #include <thread>
 
+#include "expect_near.h"
 #include "outrace/core/thread.h"
 #include "outrace/outrace.h"
 
@@ -15,20 +16,6 @@ using Values = std::vector<double>;
 
 Tensor f32(const std::vector<float>& v, const Shape& s) { return Tensor::from(v, s); }
 Tensor ids(const std::vector<int64_t>& v) { return Tensor::from(v, {static_cast<int64_t>(v.size())}); }
-
-void expect_near(const Tensor& t, const Values& expected, double tolerance) {
-  const Values got = t.to_vector<double>();
-  ASSERT_EQ(got.size(), expected.size());
-  for (size_t i = 0; i < got.size(); ++i) {
-    if (std::isnan(expected[i])) {
-      EXPECT_TRUE(std::isnan(got[i])) << i;
-    } else if (std::isinf(expected[i])) {
-      EXPECT_EQ(got[i], expected[i]) << i;
-    } else {
-      EXPECT_NEAR(got[i], expected[i], tolerance) << i;
-    }
-  }
-}
 
 // pytorch#11752
 TEST(Cases, EqualButHugeLogits) {

@@ -13,6 +13,16 @@ inline void expect_has(const std::string& text, const std::string& part) {
   EXPECT_NE(text.find(part), std::string::npos) << text;
 }
 
+// The text of the Error that fn throws.
+inline std::string error_of(const std::function<void()>& fn) {
+  try {
+    fn();
+  } catch (const Error& e) {
+    return e.what();
+  }
+  return "no error";
+}
+
 // The text of the Error of that kind that fn throws.
 inline std::string error_of(const std::function<void()>& fn, ErrorKind kind) {
   try {

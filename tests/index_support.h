@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "expect_error.h"
 #include "outrace/ops/ops.h"
 
 namespace outrace {
@@ -14,15 +15,6 @@ using Values = std::vector<double>;
 
 constexpr DType kAllTypes[] = {DType::f32, DType::f64, DType::bf16, DType::f16,
                                DType::i32, DType::i64, DType::u8,   DType::boolean};
-
-inline std::string error_of(const std::function<void()>& fn) {
-  try {
-    fn();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "no error";
-}
 
 // Whole numbers that every dtype holds: 0 to 12, for bool 0 and 1.
 inline Values whole_numbers(const Shape& s, DType t, int64_t seed = 1) {

@@ -3,6 +3,8 @@
 
 #include <cmath>
 
+#include "expect_error.h"
+#include "expect_near.h"
 #include "outrace/graph/program_cache.h"
 #include "outrace/outrace.h"
 
@@ -10,21 +12,6 @@ namespace outrace {
 namespace {
 
 using Values = std::vector<double>;
-
-std::string error_of(const std::function<void()>& fn) {
-  try {
-    fn();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "";
-}
-
-void expect_near(const Tensor& t, const Values& expected, double tolerance) {
-  const Values got = t.to_vector<double>();
-  ASSERT_EQ(got.size(), expected.size());
-  for (size_t i = 0; i < got.size(); ++i) EXPECT_NEAR(got[i], expected[i], tolerance) << i;
-}
 
 struct Net : nn::Module {
   nn::Linear fc1{4, 3};

@@ -3,6 +3,7 @@
 
 #include <thread>
 
+#include "expect_error.h"
 #include "outrace/graph/program_cache.h"
 #include "outrace/graph/recorder.h"
 #include "outrace/outrace.h"
@@ -13,15 +14,6 @@ namespace {
 using Values = std::vector<double>;
 
 Tensor matrix(const Values& v, const Shape& s) { return Tensor::from(v, s); }
-
-std::string error_of(const std::function<void()>& fn) {
-  try {
-    fn();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "no error";
-}
 
 TEST(Tensor, NothingRunsBeforeItIsAsked) {
   const Tensor x = matrix({1, 2, 3, 4}, {2, 2});
