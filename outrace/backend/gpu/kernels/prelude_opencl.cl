@@ -1,0 +1,44 @@
+// The dialect in OpenCL C 1.2. The same names mean the same in prelude_cuda.cl.
+#pragma OPENCL FP_CONTRACT OFF
+#if HAS_F64
+#pragma OPENCL EXTENSION cl_khr_fp64 : enable
+#endif
+
+typedef char i8;
+typedef uchar u8;
+typedef ushort u16;
+typedef int i32;
+typedef uint u32;
+typedef long i64;
+typedef ulong u64;
+typedef float f32;
+#if HAS_F64
+typedef double f64;
+#endif
+
+// A kernel of groups of x * y work-items.
+#define KERNEL(name, x, y) __kernel __attribute__((reqd_work_group_size(x, y, 1))) void name
+#define INLINE static inline
+#define GLOBAL __global
+#define LOCAL __local
+#define LOCAL_ARRAY(T, name, count) __local T name[count]
+// An array as a kernel's parameter, and the pointer to its first element: handles have no arithmetic, so the offset
+// comes beside them.
+#define ARRAY(T, x) __global T *x##_base, i64 x##_skip
+#define AT(T, x) __global T *x = (__global T *)((__global char *)x##_base + x##_skip)
+
+#define BARRIER() barrier(CLK_LOCAL_MEM_FENCE)
+#define LOCAL_ID(d) ((i32)get_local_id(d))
+#define GROUP_ID(d) ((i64)get_group_id(d))
+#define GROUPS(d) ((i64)get_num_groups(d))
+
+#define MUL_HI(a, b) mul_hi(a, b)
+#define AS_U32(x) as_uint(x)
+#define AS_F32(x) as_float(x)
+#define AS_I64(x) as_long(x)
+#define AS_U64(x) as_ulong(x)
+#define AS_F64(x) as_double(x)
+#define COMPARE_EXCHANGE(p, expected, value) atomic_cmpxchg((volatile __global i32 *)(p), expected, value)
+#define CLZ(x) clz(x)
+// Correctly rounded, by a build option where the device has one.
+#define SQRT_F32(x) sqrt(x)
