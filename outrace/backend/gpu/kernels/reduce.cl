@@ -56,8 +56,8 @@ INLINE COMPUTE reduce_group(LOCAL COMPUTE *shared, COMPUTE value) {
   const i32 lane = LOCAL_ID(0);
   shared[lane] = value;
   BARRIER();
-  for (i32 half = 128; half > 0; half /= 2) {
-    if (lane < half) shared[lane] = REDUCE(shared[lane], shared[lane + half]);
+  for (i32 step = 128; step > 0; step /= 2) {
+    if (lane < step) shared[lane] = REDUCE(shared[lane], shared[lane + step]);
     BARRIER();
   }
   return shared[0];
