@@ -24,7 +24,8 @@ struct DeviceFacts {
   int64_t parameter_bytes = 1024;   // of one kernel
   int largest_group = 0;
   bool has_f64 = true;
-  bool is_cpu = false;  // PoCL's and others' CPU devices
+  bool rounds_sqrt = true;  // sqrt of an f32 is the nearest number
+  bool is_cpu = false;      // PoCL's and others' CPU devices
   std::vector<std::string> features;
 };
 

@@ -82,6 +82,9 @@ struct KernelRow {
 // The rows of each family, best first within an op.
 std::span<const KernelRow> elementwise_kernels();  // kernels_elementwise.cpp
 std::span<const KernelRow> reduce_kernels();       // kernels_reduce.cpp
+std::span<const KernelRow> matmul_kernels();       // kernels_matmul.cpp
+std::span<const KernelRow> row_kernels();          // kernels_rows.cpp
+std::span<const KernelRow> random_kernels();       // kernels_random.cpp
 
 std::span<const KernelRow> kernel_rows();
 // The first row that takes the call. Throws Error(device) "[op] opencl:0 has no kernel ..." with every row's reason if

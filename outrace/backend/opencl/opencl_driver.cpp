@@ -67,6 +67,8 @@ DeviceFacts facts_of(const Api& api, cl_device_id id) {
   f.largest_group = static_cast<int>(number_of<size_t>(api, id, CL_DEVICE_MAX_WORK_GROUP_SIZE));
   f.has_f64 = number_of<cl_device_fp_config>(api, id, CL_DEVICE_DOUBLE_FP_CONFIG) != 0;
   f.is_cpu = (number_of<cl_device_type>(api, id, CL_DEVICE_TYPE) & CL_DEVICE_TYPE_CPU) != 0;
+  f.rounds_sqrt =
+      (number_of<cl_device_fp_config>(api, id, CL_DEVICE_SINGLE_FP_CONFIG) & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT) != 0;
   if (f.has_f64) f.features.emplace_back("f64");
   if (f.is_cpu) f.features.emplace_back("cpu");
   return f;
@@ -110,9 +112,8 @@ class OpenclDriver final : public gpu::Driver {
     cl_int code = CL_SUCCESS;
     queue = api.create_queue(context_, id_, 0, &code);
     check(code, "open", facts_.name);
-    const auto config = number_of<cl_device_fp_config>(api, id_, CL_DEVICE_SINGLE_FP_CONFIG);
     options_ = "-cl-std=CL1.2";
-    if ((config & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT) != 0) options_ += " -cl-fp32-correctly-rounded-divide-sqrt";
+    if (facts_.rounds_sqrt) options_ += " -cl-fp32-correctly-rounded-divide-sqrt";
   }
 
   const DeviceFacts& facts() const override { return facts_; }

@@ -149,3 +149,19 @@ INLINE void report(GLOBAL i64 *status, i32 number, i64 value, i64 at) {
   status[1] = value;
   status[2] = at;
 }
+
+// ---- groups ----
+#define ADD(a, b) ((a) + (b))
+// A function by which the values of a group's 256 items become one, in a fixed tree; every item gets it.
+#define GROUP_FOLD(name, T, combine) \
+  INLINE T name(LOCAL T *shared, T value) { \
+    const i32 lane = LOCAL_ID(0); \
+    BARRIER(); \
+    shared[lane] = value; \
+    BARRIER(); \
+    for (i32 step = 128; step > 0; step /= 2) { \
+      if (lane < step) shared[lane] = combine(shared[lane], shared[lane + step]); \
+      BARRIER(); \
+    } \
+    return shared[0]; \
+  }

@@ -32,3 +32,4 @@ INLINE u64 MUL_HI(u64 a, u64 b) { return __umul64hi(a, b); }
 #define COMPARE_EXCHANGE(p, expected, value) atomicCAS((i32 *)(p), expected, value)
 #define CLZ(x) __clz((i32)(x))
 #define SQRT_F32(x) __fsqrt_rn(x)
+INLINE f32 rounded_sqrt(f32 x) { return __fsqrt_rn(x); }

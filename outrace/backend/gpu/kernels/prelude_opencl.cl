@@ -40,5 +40,9 @@ typedef double f64;
 #define AS_F64(x) as_double(x)
 #define COMPARE_EXCHANGE(p, expected, value) atomic_cmpxchg((volatile __global i32 *)(p), expected, value)
 #define CLZ(x) clz(x)
-// Correctly rounded, by a build option where the device has one.
 #define SQRT_F32(x) sqrt(x)
+// Within 1 ulp unless the device rounds it; one step of Newton with the exact remainder rounds it then.
+INLINE f32 rounded_sqrt(f32 x) {
+  const f32 root = sqrt(x);
+  return ROUNDS_SQRT || !(root > 0.0f) ? root : fma(fma(-root, root, x), 0.5f / root, root);
+}

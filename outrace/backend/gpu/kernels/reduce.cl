@@ -51,17 +51,7 @@ INLINE INDEX reduced_at(INDEX i, PASTE(AXES_PARAMS_, REDUCED_AXES)(r)) {
 #define HAND_OVER(k, s, value) EPILOGUE(k, FINISH(value))
 #endif
 
-// The 256 values of a group's items become one, of which item 0 gets the sum.
-INLINE COMPUTE reduce_group(LOCAL COMPUTE *shared, COMPUTE value) {
-  const i32 lane = LOCAL_ID(0);
-  shared[lane] = value;
-  BARRIER();
-  for (i32 step = 128; step > 0; step /= 2) {
-    if (lane < step) shared[lane] = REDUCE(shared[lane], shared[lane + step]);
-    BARRIER();
-  }
-  return shared[0];
-}
+GROUP_FOLD(reduce_group, COMPUTE, REDUCE)
 
 #if TEAMS
 // A group a segment: for long runs along the last axis. Groups: {results (in rows of 2^16), .., segments}.
