@@ -1,0 +1,47 @@
+// Tile programs without a producer: fused elementwise ops, casts, copies. And relayout, which between plain arrays is
+// a copy.
+#include "outrace/backend/gpu/kernel_rows.h"
+
+namespace outrace::gpu {
+namespace {
+
+// Elements a work-item takes, a group apart: four loads in flight hide most of a card's latency.
+constexpr int64_t kEach = 4;
+
+const char* always(const Call&, const Plan&, const DeviceFacts&) { return nullptr; }
+
+void launch_program(const TileProgram& program, CallBuilder& b) {
+  const int64_t count = program.space.numel();
+  if (count == 0) return;
+  KernelText text("elementwise.cl");
+  text.define("COMPUTE", program.compute).define("EACH", kEach).index(count + kEach * kGroup);
+  text.epilogue(program, b.plan());
+  b.launch(text, "elementwise", {.groups = {groups_for(count, kGroup * kEach), 1, 1}}, {Arg::i64(count)},
+           CallBuilder::epilogue);
+}
+
+void make_elementwise(const Call& call, CallBuilder& b) { launch_program(call.epilogue, b); }
+
+const char* relayout_why_not(const Call& call, const Plan& plan, const DeviceFacts&) {
+  if (const char* why = whole_why_not(call, 1)) return why;
+  if (call.layout != Layout::plain || plan.values[call.operands[0].value].layout != Layout::plain)
+    return "packed weights are the CPU's";
+  return nullptr;
+}
+
+void make_relayout(const Call& call, CallBuilder& b) {
+  TileProgram copy = read_operand(call, 0, b.plan(), compute_of(call.dtype));
+  copy.stores.push_back({0, {call.result, 0, contiguous_strides(call.shape)}, call.dtype});
+  launch_program(copy, b);
+}
+
+const KernelRow kRows[] = {
+    {nullptr, "fused", always, make_elementwise},
+    {&kRelayout, "copy", relayout_why_not, make_relayout},
+};
+
+}  // namespace
+
+std::span<const KernelRow> elementwise_kernels() { return kRows; }
+
+}  // namespace outrace::gpu

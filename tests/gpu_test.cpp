@@ -1,0 +1,89 @@
+// label: backend
+// What GPUs add: devices found, errors that kernels report, numbers equal to the CPU's. Ops are checked by
+// forward_test. OpenCL is run through whichever device is found (PoCL in the suite).
+#include <gtest/gtest.h>
+
+#include "outrace/backend/backend.h"
+#include "outrace/ops/ops.h"
+#include "outrace/ops/random.h"
+
+namespace outrace {
+namespace {
+
+std::vector<Device> gpus() {
+  std::vector<Device> out;
+  for (const Device d : found_devices())
+    if (d.type != DeviceType::cpu) out.push_back(d);
+  return out;
+}
+
+TEST(Gpu, ArraysComeBackAndReductionsSeeEveryElement) {
+  for (const Device d : gpus()) {
+    const Tensor x = Tensor::from(std::vector<float>{1, 2, 3, 4, 5, 6}, {2, 3}).to(d);
+    EXPECT_EQ(x.to_vector<float>(), (std::vector<float>{1, 2, 3, 4, 5, 6}));
+    EXPECT_EQ((x.t() * 2).to_vector<float>(), (std::vector<float>{2, 8, 4, 10, 6, 12}));
+    EXPECT_EQ(sum(x * x, {.axes = {0}}).to_vector<float>(), (std::vector<float>{17, 29, 45}));
+    EXPECT_EQ(sum(x.to(DType::i64)).to_vector<int64_t>(), (std::vector<int64_t>{21}));
+    const Tensor y = arange(0, 200'000, 1, {.dtype = DType::i64, .device = d}).reshape({4, 500, 100});
+    for (const std::vector<int64_t>& axes : std::vector<std::vector<int64_t>>{{}, {0}, {1}, {2}, {0, 2}, {0, 1}})
+      EXPECT_EQ(sum(y, {.axes = axes}).to_vector<int64_t>(), sum(y.to(Device()), {.axes = axes}).to_vector<int64_t>());
+  }
+}
+
+template <class T>
+void expect_same_draws(Device d, DType dtype) {
+  const auto draw = [&](Device on) {
+    manual_seed(7);
+    std::vector<std::vector<T>> out;
+    for (const Shape& s : {Shape{3}, Shape{1001}}) {
+      out.push_back(randn(s, {.dtype = dtype, .device = on}).template to_vector<T>());
+      out.push_back(normal(s, 2, 0.5, {.dtype = dtype, .device = on}).template to_vector<T>());
+      out.push_back(uniform(s, -1, 3, {.dtype = dtype, .device = on}).template to_vector<T>());
+    }
+    return out;
+  };
+  EXPECT_EQ(draw(d), draw(Device())) << name_of(dtype);
+}
+
+TEST(Gpu, RandomNumbersAreTheCpusToTheLastBit) {
+  for (const Device d : gpus()) {
+    for (const DType t : {DType::f32, DType::bf16, DType::f16}) expect_same_draws<float>(d, t);
+    expect_same_draws<double>(d, DType::f64);
+    for (const DType t : {DType::i64, DType::i32, DType::u8}) {
+      const auto draw = [&](Device on) {
+        manual_seed(3);
+        return randint(-5, 1'000'000, {777}, {.dtype = t, .device = on}).to_vector<int64_t>();
+      };
+      EXPECT_EQ(draw(d), draw(Device())) << name_of(t);
+    }
+  }
+}
+
+TEST(Gpu, ATargetThatIsNoClassIsReported) {
+  for (const Device d : gpus()) {
+    const Tensor x = zeros({3, 4}).to(d);
+    const Tensor wrong = Tensor::from(std::vector<int64_t>{1, 9, 0}, {3}).to(d);
+    try {
+      static_cast<void>(cross_entropy(x, wrong).item());
+      ADD_FAILURE() << "no error";
+    } catch (const Error& e) {
+      EXPECT_STREQ(e.what(),
+                   "[cross_entropy] a target must be a class from 0 to 3 (4 classes) or ignore_index "
+                   "(-100); target 1 is 9");
+    }
+    const Tensor right = Tensor::from(std::vector<int64_t>{1, 3, 0}, {3}).to(d);
+    EXPECT_NEAR(cross_entropy(x, right).item(), 1.3862944, 1e-6);
+  }
+}
+
+TEST(Gpu, ProductsOfEveryTileSize) {
+  for (const Device d : gpus())
+    for (const Shape& s : {Shape{3, 5, 7}, Shape{17, 40, 33}, Shape{600, 50, 900}, Shape{64, 1500, 10}, Shape{1000, 64, 512}}) {
+      manual_seed(1);
+      const Tensor a = randint(-4, 4, {s[0], s[1]}).to(DType::f32), b = randint(-4, 4, {s[1], s[2]}).to(DType::f32);
+      EXPECT_EQ(matmul(a.to(d), b.to(d)).to_vector<float>(), matmul(a, b).to_vector<float>()) << s.str();
+    }
+}
+
+}  // namespace
+}  // namespace outrace
