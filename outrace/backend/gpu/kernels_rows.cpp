@@ -36,6 +36,21 @@ void make_softmax(const Call& call, CallBuilder& b) {
            {b.array(call.operands[0]), b.whole(call.result), Arg::i64(rows), Arg::i64(columns)});
 }
 
+const char* logsumexp_why_not(const Call& call, const Plan&, const DeviceFacts&) {
+  if (const char* why = whole_why_not(call, 1)) return why;
+  if (call.operand_shapes[0].back() == 0) return "needs something to add up";
+  return is_float(call.dtype) ? nullptr : "computes floats only";
+}
+
+void make_logsumexp(const Call& call, CallBuilder& b) {
+  const int64_t rows = call.shape.numel(), columns = call.operand_shapes[0].back();
+  if (rows == 0) return;
+  KernelText text = row_text(call.dtype, columns);
+  text.define("LOGARITHM", int64_t{1});
+  b.launch(text, "logsumexp", row_grid(rows, columns),
+           {b.array(call.operands[0]), b.whole(call.result), Arg::i64(rows), Arg::i64(columns)});
+}
+
 const char* loss_why_not(const Call& call, const Plan& plan, const DeviceFacts&) {
   if (const char* why = whole_why_not(call, call.op == &kCrossEntropy ? 2 : 3)) return why;
   if (!is_float(stored(call.operands[0], plan))) return "logits are floats";
@@ -88,6 +103,7 @@ void make_loss_gradient(const Call& call, CallBuilder& b) {
 const KernelRow kRows[] = {
     {&kSoftmax, "rows", softmax_why_not, make_softmax},
     {&kLogSoftmax, "rows", softmax_why_not, make_softmax},
+    {&kLogSumExp, "rows", logsumexp_why_not, make_logsumexp},
     {&kCrossEntropy, "rows", loss_why_not, make_loss},
     {&kCrossEntropyGrad, "rows", loss_why_not, make_loss_gradient},
 };

@@ -1,4 +1,4 @@
-// Softmax, log-softmax, cross-entropy and its gradient over the last axis of [rows, columns].
+// Softmax, log-softmax, logsumexp, cross-entropy and its gradient over the last axis of [rows, columns].
 // X (stored type of logits, loss and gradient), COMPUTE, TEAMS: a group a row (long rows), else an item a row.
 // For the losses TARGET (i64 or i32), REDUCTION (0 none, 1 mean, 2 sum).
 GROUP_FOLD(fold_max, COMPUTE, PASTE(max_, COMPUTE))
@@ -64,6 +64,21 @@ KERNEL(softmax, 256, 1)(ARRAY(X, x), ARRAY(X, y), i64 rows, i64 columns) {
 #else
     if (c < width) y[c] = CONVERT(X, COMPUTE, EXP(NUMBER(x[c]) - largest) * factor);
 #endif
+  }
+}
+
+KERNEL(logsumexp, 256, 1)(ARRAY(X, x), ARRAY(X, y), i64 rows, i64 columns) {
+  LOCAL_ARRAY(COMPUTE, shared, 256);
+  AT(X, x);
+  AT(X, y);
+  const i64 row = ROW, width = row < rows ? columns : 0;
+  x += row * width;
+  const COMPUTE largest = row_max(shared, x, width);
+  const COMPUTE sum = row_sum(shared, x, width, largest);
+  // An infinity, or a NaN, is the result itself: its differences say nothing.
+  if (row < rows && LANE == 0) {
+    const i32 finite = largest > -INFINITE && largest < INFINITE;
+    y[row] = CONVERT(X, COMPUTE, finite ? LOG(sum) + largest : largest);
   }
 }
 #else
