@@ -1,6 +1,6 @@
 // Tile programs without a producer: fused elementwise ops, casts, copies. And relayout, which between plain arrays is
 // a copy.
-#include "outrace/backend/gpu/kernel_rows.h"
+#include "outrace/backend/gpu/split.h"
 
 namespace outrace::gpu {
 namespace {
@@ -12,7 +12,7 @@ constexpr int64_t kLongRow = 128;
 
 const char* always(const Call&, const Plan&, const DeviceFacts&) { return nullptr; }
 
-void launch_program(const TileProgram& program, CallBuilder& b) {
+void launch_one(const TileProgram& program, CallBuilder& b) {
   const int64_t count = program.space.numel();
   if (count == 0) return;
   KernelText text("elementwise.cl");
@@ -50,6 +50,10 @@ const KernelRow kRows[] = {
 };
 
 }  // namespace
+
+void launch_program(const TileProgram& program, CallBuilder& b) {
+  for (const TileProgram& piece : split_program(program, b)) launch_one(piece, b);
+}
 
 std::span<const KernelRow> elementwise_kernels() { return kRows; }
 
