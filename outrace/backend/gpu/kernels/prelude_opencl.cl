@@ -29,7 +29,7 @@ typedef double f64;
 #define AT(T, x) __global T *x = (__global T *)((__global char *)x##_base + x##_skip)
 
 #define BARRIER() barrier(CLK_LOCAL_MEM_FENCE)
-#define LOCAL_ID(d) ((i32)get_local_id(d))
+#define LOCAL_ID(d) ((i64)get_local_id(d))
 #define GROUP_ID(d) ((i64)get_group_id(d))
 #define GROUPS(d) ((i64)get_num_groups(d))
 
@@ -56,6 +56,7 @@ typedef double4 f64x4;
 #endif
 #define SPLAT4(T, value) ((PASTE(T, x4))(value))
 #define LOAD4(T, p) (*(const LOCAL PASTE(T, x4) *)(p))
+#define STORE4(T, p, v) *(LOCAL PASTE(T, x4) *)(p) = v
 #define MULTIPLY_ADD4(T, s, v, sum) PASTE(multiply_add_, T)(s, v, sum)
 INLINE f32x4 multiply_add_f32(f32 s, f32x4 v, f32x4 sum) { return fma((f32x4)(s), v, sum); }
 INLINE i64x4 multiply_add_i64(i64 s, i64x4 v, i64x4 sum) {
