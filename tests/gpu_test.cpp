@@ -3,6 +3,8 @@
 // forward_test. OpenCL is run through whichever device is found (PoCL in the suite).
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "outrace/backend/backend.h"
 #include "outrace/ops/ops.h"
 #include "outrace/outrace.h"
@@ -57,6 +59,13 @@ TEST(Gpu, RandomNumbersAreTheCpusToTheLastBit) {
       EXPECT_EQ(draw(d), draw(Device())) << name_of(t);
     }
   }
+}
+
+TEST(Gpu, ExpIsTheCpusToTheLastBit) {
+  std::vector<float> x{0.0f, -0.0f, 88.7f, 89.5f, -87.3f, -103.9f, -200.0f, HUGE_VALF, -HUGE_VALF};
+  for (int i = -60'000; i < 60'000; ++i) x.push_back(static_cast<float>(i) * 0.00175f);
+  const Tensor host = Tensor::from(x, {static_cast<int64_t>(x.size())});
+  for (const Device d : gpus()) EXPECT_EQ(exp(host.to(d)).to_vector<float>(), exp(host).to_vector<float>());
 }
 
 TEST(Gpu, ATargetThatIsNoClassIsReported) {

@@ -126,13 +126,10 @@ INLINE f32 exp_f32(f32 number) {
   const f32 high = number > 89.0f ? 89.0f : number, x = high < -104.0f ? -104.0f : high;  // NaN stays
   const f32 n = fma(x, 1.44269504088896340736f, 12582912.0f) - 12582912.0f;
   const f32 r = fma(-n, -2.12194440e-4f, fma(-n, 0.693359375f, x));
-  f32 p = 1.0f / 5040.0f;
-  p = fma(p, r, 1.0f / 720.0f);
-  p = fma(p, r, 1.0f / 120.0f);
-  p = fma(p, r, 1.0f / 24.0f);
-  p = fma(p, r, 1.0f / 6.0f);
-  p = fma(p, r, 0.5f);
-  const f32 y = 1.0f + (r + r * r * p);
+  const f32 z = r * r;
+  const f32 low = fma(fma(1.0f / 120.0f, r, 1.0f / 24.0f), z, fma(1.0f / 6.0f, r, 0.5f));
+  const f32 p = fma(fma(1.0f / 5040.0f, r, 1.0f / 720.0f), z * z, low);
+  const f32 y = 1.0f + fma(z, p, r);
   // In two factors, so that both are normal where the result is subnormal or infinite.
   const f32 some = (n * 0.5f + 12582912.0f) - 12582912.0f;
   return y * power_of_two(some) * power_of_two(n - some);
