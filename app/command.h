@@ -42,6 +42,7 @@ struct Command {
 // Each makes one subcommand of `app`. Nothing is measured or computed before its run().
 void add_race(CLI::App& app, Command& command);
 void add_devices(CLI::App& app, Command& command);
+void add_parity(CLI::App& app, Command& command);
 void add_bench(CLI::App& app, Command& command);
 void add_version(CLI::App& app, Command& command);
 

@@ -28,6 +28,7 @@ constexpr const char* kFooter =
     "  outrace                      train the article's network on every device found\n"
     "  outrace race --sweep width   from which size on does a faster processor pay?\n"
     "  outrace devices              what this machine has, measured\n"
+    "  outrace parity cpu opencl:0  do two devices compute the same?\n"
     "  outrace bench seed --json    one figure, to compare with other libraries\n\n"
     "Results go to stdout, everything else to stderr. Exit codes: 0 done, 1 failed,\n"
     "2 wrong usage, 3 a device asked for is absent, 4 the training diverged, 5 a\n"
@@ -82,6 +83,7 @@ int run(int argc, char** argv) {
   app.require_subcommand(1);
   add_race(app, command);
   add_devices(app, command);
+  add_parity(app, command);
   add_bench(app, command);
   add_version(app, command);
   add_common(app, command.common);

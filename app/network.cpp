@@ -7,6 +7,7 @@ namespace outrace::app {
 Network::Network(const Sizes& sizes, DType dtype)
     : fc1_(sizes.inputs, sizes.hidden, {.dtype = dtype}), fc2_(sizes.hidden, sizes.outputs, {.dtype = dtype}) {
   register_module("fc1", fc1_);
+  register_module("relu", relu_);
   register_module("fc2", fc2_);
 }
 

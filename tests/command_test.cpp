@@ -104,7 +104,7 @@ TEST(Command, help_names_every_command_and_teaches) {
   const Outcome help = run({"--help"});
   EXPECT_EQ(help.code, 0);
   EXPECT_EQ(help.err, "");
-  for (const char* command : {"race", "devices", "bench", "version"}) {
+  for (const char* command : {"race", "parity", "devices", "bench", "version"}) {
     EXPECT_TRUE(contains(help.out, std::string("\n  ") + command)) << command;
     const Outcome own = run({command, "--help"});
     EXPECT_EQ(own.code, 0);
@@ -119,9 +119,11 @@ TEST(Command, wrong_usage_is_2_with_one_sentence) {
   const std::vector<std::pair<Arguments, std::string>> cases = {
       {{"--nonsense"}, "--nonsense"},
       {{"race", "--nonsense"}, "outrace race --help"},
-      {{"marathon"}, "race, devices, bench, version"},
+      {{"marathon"}, "race, devices, parity, bench, version"},
       {{"devices", "more"}, "more"},
       {{"bench"}, "seed"},
+      {{"parity", "cpu"}, "b is required"},
+      {{"parity", "cpu", "null"}, "null"},
       {{"bench", "gpt17"}, "tiny"},
       {{"bench", "seed", "--dtype", "f8"}, "f8"},
       {{"bench", "seed", "--loop", "round"}, "captured, plain, item"},
@@ -151,6 +153,24 @@ TEST(Command, an_absent_device_is_3) {
     EXPECT_TRUE(contains(o.err, device)) << o.err;
     EXPECT_EQ(lines_in(o.err), 1u);
   }
+}
+
+TEST(Command, parity_compares_two_devices) {
+  const Arguments small = {"--inputs", "20", "--hidden", "16", "--outputs", "4", "--batch", "8", "--steps", "3"};
+  Arguments arguments = {"parity", "cpu", "cpu", "--json"};
+  arguments.insert(arguments.end(), small.begin(), small.end());
+  const Outcome o = run(arguments);
+  EXPECT_EQ(o.code, 0) << o.err;
+  const Json json = Json::parse(o.out);
+  EXPECT_TRUE(json["equal"]);
+  for (const Json& network : json["networks"]) {
+    EXPECT_GE(network["forward_ops"], 6);
+    EXPECT_GE(network["backward_ops"], 6);
+    EXPECT_EQ(network["loss"]["difference"], 0);
+    EXPECT_EQ(network["first_fault"], nullptr);
+  }
+  arguments.erase(arguments.begin() + 3);
+  EXPECT_TRUE(run(arguments).out.ends_with("Equal within the bounds.\n"));
 }
 
 TEST(Command, a_race_prints_as_the_article_and_ends_with_the_table) {

@@ -33,6 +33,10 @@ std::string_view type_name(DType t);
 // Element numbers below this are u32 in the texts: div_by() is exact below 2^31.
 constexpr int64_t kSmallSpace = int64_t{1} << 31;
 
+// For tests of what finds faults: every text passes through `edit` before it is compiled. Null: as it is.
+using TextEdit = std::string (*)(std::string text);
+void edit_texts(TextEdit edit);
+
 class KernelText {
  public:
   explicit KernelText(const char* file);  // "reduce.cl" of gpu/kernels
