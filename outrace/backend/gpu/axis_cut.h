@@ -33,6 +33,9 @@ struct AxisCut {
 };
 constexpr int64_t kEnoughGroups = 1024, kEnoughItems = 64 * 1024;
 
+// Items that share a line of this length, a divisor of a group: fewer for short lines, several of which a group takes.
+constexpr int64_t lanes_for(int64_t size) { return size <= 64 ? 8 : size <= 1024 ? 32 : kGroup; }
+
 // From so many lines on, an item each joins the parts of a line; below, a group.
 constexpr int64_t kManyLines = 256;
 

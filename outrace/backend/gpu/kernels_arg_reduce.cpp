@@ -19,14 +19,13 @@ void make_arg_reduce(const Call& call, CallBuilder& b) {
   const bool split = cut.parts > 1;
 
   KernelText text("arg_reduce.cl");
-  text.define("X", type).define("COMPUTE", compute).define("LARGEST", int64_t{call.op == &kArgMax});
-  text.define("TEAMS", int64_t{teams}).define("SPLIT", int64_t{split});
+  text.define("X", type).define("COMPUTE", compute).define("INTEGER", int64_t{!is_float(type)});
   const Arg result = b.whole(call.result);
   const Arg found = b.scratch(split ? lines * cut.parts * size_of(compute) : 1);
   const Arg found_at = b.scratch(split ? lines * cut.parts * 8 : 1);
-  b.launch(text, "arg_reduce", {.groups = {teams ? lines * cut.parts : groups_for(lines * cut.parts), 1, 1}},
+  b.launch(text, teams ? "arg_reduce" : "arg_reduce_items", {.groups = {teams ? lines * cut.parts : groups_for(lines * cut.parts), 1, 1}},
            {b.array(call.operands[0]), result, found, found_at, Arg::i64(lines), Arg::i64(v.size), Arg::i64(v.inner),
-            Arg::i64(cut.parts), Arg::i64(cut.length)});
+            Arg::i64(cut.parts), Arg::i64(cut.length), Arg::i32(call.op == &kArgMin)});
   if (!split) return;
   const bool many = lines >= kManyLines;
   b.launch(text, many ? "arg_join" : "arg_join_team", {.groups = {many ? groups_for(lines) : lines, 1, 1}},

@@ -4,10 +4,8 @@
 namespace outrace::gpu {
 namespace {
 
-// Elements of an item at once where a group walks a line: more for long ones, whose scans across the group then weigh
-// less. A part of a line has whole tiles.
-constexpr int64_t kShortLine = 1024, kFewEach = 4, kManyEach = 16;
-constexpr int64_t kTile = kManyEach * kGroup, kItemPart = 32;
+// What a group takes of a line at once, an item eight neighbours; a part of a line has whole tiles.
+constexpr int64_t kTile = 8 * kGroup, kItemPart = 32;
 // A second pass over x pays only where there are few lines.
 constexpr int64_t kFewGroups = 512, kFewItems = 16 * 1024;
 constexpr int64_t kCarryBytes = 16;  // of the largest VALUE
@@ -20,7 +18,7 @@ const char* scan_why_not(const Call& call, const Plan&, const DeviceFacts&) {
 }
 
 int64_t kind_of(const OpDef* op) {
-  return op == &kCumsum ? 0 : op == &kCumprod ? 1 : op == &kRecurrence ? 2 : op == &kCumArgMax ? 3 : 4;
+  return op == &kCumsum ? 0 : op == &kCumprod ? 1 : op == &kRecurrence ? 2 : 3;
 }
 
 void make_scan(const Call& call, CallBuilder& b) {
@@ -37,21 +35,20 @@ void make_scan(const Call& call, CallBuilder& b) {
   KernelText text("scan.cl");
   text.define("X", type).define("Y", call.dtype).define("COMPUTE", compute_of(type));
   text.define("KIND", kind_of(call.op)).define("INTEGER", int64_t{!is_float(type)});
-  text.define("EXCLUSIVE", int64_t{attrs.exclusive}).define("TEAMS", int64_t{teams});
-  if (teams) text.define("PER", v.size <= kShortLine ? kFewEach : kManyEach);
 
   const Arg carries = b.scratch(cut.parts > 1 ? lines * cut.parts * kCarryBytes : kCarryBytes);
   std::vector<Arg> args = {b.array(terms), b.array(call.operands[0]), b.whole(call.result), carries};
   const int64_t start = attrs.reverse ? (v.size - 1) * v.inner : 0, step = attrs.reverse ? -v.inner : v.inner;
   for (const int64_t n : {lines, v.size, v.inner, cut.parts, cut.length, start, step}) args.push_back(Arg::i64(n));
+  args.push_back(Arg::i32(attrs.exclusive || call.op == &kCumArgMin));
   const Grid grid{.groups = {teams ? lines * cut.parts : groups_for(lines * cut.parts), 1, 1}};
   if (cut.parts > 1) {
-    b.launch(text, "scan_totals", grid, args);
+    b.launch(text, teams ? "scan_totals" : "scan_totals_items", grid, args);
     const bool many = lines >= kManyLines;
     b.launch(text, many ? "scan_carries" : "scan_carries_team", {.groups = {many ? groups_for(lines) : lines, 1, 1}},
              {carries, Arg::i64(lines), Arg::i64(cut.parts)});
   }
-  b.launch(text, "scan", grid, std::move(args));
+  b.launch(text, teams ? "scan" : "scan_items", grid, std::move(args));
 }
 
 const KernelRow kRows[] = {

@@ -1,20 +1,17 @@
-// Positions of the largest or smallest numbers along the middle axis of [outer, size, inner], lines cut in `parts` of
-// `length` (below 2^31). A NaN comes before all numbers, of equal ones the first: an order without ties, so that every
-// tree finds the same. X, COMPUTE, LARGEST, TEAMS: a group a part (inner is 1), else an item a part; SPLIT: more than one part.
-#define NUMBER(v) CONVERT(COMPUTE, X, v)
-#if LARGEST
-#define BEYOND >
-#define NOT_BEYOND <=
+// Positions of the largest numbers along the middle axis of [outer, size, inner], lines cut in `parts` of `length` (below
+// 2^31); of the smallest where `flip` is 1. A NaN comes before all numbers, of equal ones the first: an order without
+// ties, so that every tree finds the same. X, COMPUTE, INTEGER. With more than one part, they hand over what they found.
+#if INTEGER
+#define NUMBER(v) (CONVERT(COMPUTE, X, v) ^ -(i64)flip)
 #else
-#define BEYOND <
-#define NOT_BEYOND >=
+#define NUMBER(v) (CONVERT(COMPUTE, X, v) * (COMPUTE)(1 - 2 * flip))
 #endif
 // Whether a number replaces one that stands before it.
-#define REPLACES(later, best) ((best) == (best) && !((later) NOT_BEYOND (best)))
+#define REPLACES(later, best) ((best) == (best) && !((later) <= (best)))
 
 INLINE i32 comes_first(COMPUTE a, i64 i, COMPUTE b, i64 j) {
   const i32 a_nan = a != a, b_nan = b != b;
-  return a_nan != b_nan ? a_nan : a BEYOND b || ((a == b || a_nan) && i < j);
+  return a_nan != b_nan ? a_nan : a > b || ((a == b || a_nan) && i < j);
 }
 
 // The first of a group's candidates.
@@ -37,45 +34,33 @@ INLINE i64 first_of_group(LOCAL COMPUTE *values, LOCAL i64 *places, COMPUTE valu
   return places[0];
 }
 
-#if SPLIT
-#define HAND_OVER(at, value, place) \
-  found[at] = value;                \
-  found_at[at] = place
-#else
-#define HAND_OVER(at, value, place) result[at] = place
-#endif
+#define HAND_OVER(number, line, best, place) \
+  if (parts > 1) {                           \
+    found[number] = best;                    \
+    found_at[number] = place;                \
+  } else {                                   \
+    result[line] = place;                    \
+  }
+#define PARAMS                                                                                                   \
+  ARRAY(X, x), ARRAY(i64, result), ARRAY(COMPUTE, found), ARRAY(i64, found_at), i64 lines, i64 size, i64 inner, \
+      i64 parts, i64 length, i32 flip
+#define ARRAYS        \
+  AT(X, x);           \
+  AT(i64, result);    \
+  AT(COMPUTE, found); \
+  AT(i64, found_at)
 
-#if TEAMS
-#define TURNS 8  // elements of an item between two looks at its best one
-KERNEL(arg_reduce, 256, 1)
-(ARRAY(X, x), ARRAY(i64, result), ARRAY(COMPUTE, found), ARRAY(i64, found_at), i64 lines, i64 size, i64 inner,
- i64 parts, i64 length) {
+// A group a part, where inner is 1.
+KERNEL(arg_reduce, 256, 1)(PARAMS) {
   LOCAL_ARRAY(COMPUTE, values, 256);
   LOCAL_ARRAY(i64, places, 256);
-  AT(X, x);
-  AT(i64, result);
-  AT(COMPUTE, found);
-  AT(i64, found_at);
+  ARRAYS;
   const i64 line = GROUP_ID(0) / parts, begin = GROUP_ID(0) % parts * length;
   const i32 count = (i32)(size - begin < length ? size - begin : length), lane = LOCAL_ID(0);
   x += line * size + begin;
   COMPUTE best = NUMBER(x[0]);
   i32 place = 0;
-  i32 from = 0;
-  for (; from + 256 * TURNS <= count; from += 256 * TURNS) {
-    COMPUTE first = NUMBER(x[from + lane]);
-    i32 turn = 0;
-    for (i32 t = 1; t < TURNS; ++t) {
-      const COMPUTE v = NUMBER(x[from + t * 256 + lane]);
-      const i32 wins = REPLACES(v, first);
-      first = wins ? v : first;
-      turn = wins ? t : turn;
-    }
-    const i32 wins = REPLACES(first, best);
-    best = wins ? first : best;
-    place = wins ? from + turn * 256 + lane : place;
-  }
-  for (; from < count; from += 256) {
+  for (i32 from = 0; from < count; from += 256) {
     if (from + lane < count) {
       const COMPUTE v = NUMBER(x[from + lane]);
       const i32 wins = REPLACES(v, best);
@@ -85,17 +70,12 @@ KERNEL(arg_reduce, 256, 1)
   }
   const i64 at = first_of_group(values, places, best, begin + (i64)place);
   if (lane == 0) {
-    HAND_OVER(GROUP_ID(0), values[0], at);
+    HAND_OVER(GROUP_ID(0), line, values[0], at)
   }
 }
-#else
-KERNEL(arg_reduce, 256, 1)
-(ARRAY(X, x), ARRAY(i64, result), ARRAY(COMPUTE, found), ARRAY(i64, found_at), i64 lines, i64 size, i64 inner,
- i64 parts, i64 length) {
-  AT(X, x);
-  AT(i64, result);
-  AT(COMPUTE, found);
-  AT(i64, found_at);
+// An item a part: neighbours lie side by side, or lines are short.
+KERNEL(arg_reduce_items, 256, 1)(PARAMS) {
+  ARRAYS;
   const i64 item = GROUP_ID(0) * 256 + (i64)LOCAL_ID(0);
   const i64 part = item / lines, line = item % lines, begin = part * length;
   if (part < parts) {
@@ -111,13 +91,11 @@ KERNEL(arg_reduce, 256, 1)
         place = wins ? i : place;
       }
     }
-    HAND_OVER(line * parts + part, best, begin + place);
+    HAND_OVER(line * parts + part, line, best, begin + place)
   }
 }
-#endif
 
-#if SPLIT
-// The second pass over what the parts of each line found.
+// What the parts of a line found: an item a line, or a group.
 KERNEL(arg_join, 256, 1)(ARRAY(COMPUTE, found), ARRAY(i64, found_at), ARRAY(i64, result), i64 lines, i64 parts) {
   AT(COMPUTE, found);
   AT(i64, found_at);
@@ -145,4 +123,3 @@ KERNEL(arg_join_team, 256, 1)(ARRAY(COMPUTE, found), ARRAY(i64, found_at), ARRAY
   const i64 at = first_of_group(values, places, found[best], found_at[best]);
   if (LOCAL_ID(0) == 0) result[GROUP_ID(0)] = at;
 }
-#endif

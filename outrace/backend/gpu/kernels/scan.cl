@@ -1,8 +1,8 @@
-// Scans along the middle axis of [outer, size, inner]: KIND 0 sums, 1 products, 2 recurrences h = a * h + x, 3 and 4
-// positions of the largest and smallest so far. Lines are cut in `parts` of `length`: totals of parts (scan_totals), what
-// comes before each (scan_carries), then the results (scan). Element i of a line lies at its start + i * step; `step`
-// and `start` hold the direction. X, COMPUTE, KIND, EXCLUSIVE, TEAMS: a group a part, an item PER neighbours (inner is 1); else an
-// item a part.
+// Scans along the middle axis of [outer, size, inner]: KIND 0 sums, 1 products, 2 recurrences h = a * h + x, 3 positions
+// of the largest so far (of the smallest where `option` is 1). Lines are cut in `parts` of `length`: totals of parts
+// (scan_totals), what comes before each (scan_carries), then the results (scan). Element i of a line lies at its start +
+// i * step; `start` and `step` hold the direction. For sums and products `option` is 1 where an element's result leaves
+// itself out. X, Y, COMPUTE, KIND, INTEGER.
 #if HAS_F64
 #define FLOAT f64
 #define BITS u64
@@ -104,15 +104,15 @@ INLINE VALUE candidate(COMPUTE value, i64 at) {
   return v;
 }
 INLINE VALUE join(VALUE a, VALUE b) {
-#if KIND == 3
   const i32 wins = b.value != b.value || b.value >= a.value;
-#else
-  const i32 wins = b.value != b.value || b.value <= a.value;
-#endif
   return b.at >= 0 && (wins || a.at < 0) ? b : a;
 }
 #define NEUTRAL candidate((COMPUTE)0, -1)
-#define LIFT(i, place) candidate(CONVERT(COMPUTE, X, x[place]), i)
+#if INTEGER
+#define LIFT(i, place) candidate(CONVERT(COMPUTE, X, x[place]) ^ -(i64)option, i)
+#else
+#define LIFT(i, place) candidate(CONVERT(COMPUTE, X, x[place]) * (COMPUTE)(1 - 2 * option), i)
+#endif
 #define LOWER(v) ((v).at)
 #endif
 
@@ -137,7 +137,7 @@ INLINE VALUE group_scan(LOCAL VALUE *shared, VALUE value, VALUE *total) {
 
 #define PARAMS                                                                                           \
   ARRAY(X, x), ARRAY(X, factors), ARRAY(Y, y), ARRAY(VALUE, carries), i64 lines, i64 size, i64 inner, i64 parts, \
-      i64 length, i64 start, i64 step
+      i64 length, i64 start, i64 step, i32 option
 #define ARRAYS \
   AT(X, x);    \
   AT(X, factors); \
@@ -145,22 +145,30 @@ INLINE VALUE group_scan(LOCAL VALUE *shared, VALUE value, VALUE *total) {
   AT(VALUE, carries)
 
 // The result of an element whose predecessors hold `before`; moves `before` on.
-#if EXCLUSIVE
-#define EMIT(i, at)                      \
-  {                                      \
-    const VALUE own_ = LIFT(i, at);      \
-    y[at] = LOWER(before);               \
-    before = join(before, own_);         \
+#if KIND < 2
+#define EMIT(i, at)                                                \
+  {                                                                \
+    const VALUE next_ = join(before, LIFT(i, at));                 \
+    y[at] = option ? LOWER(before) : LOWER(next_);                 \
+    before = next_;                                                \
   }
 #else
-#define EMIT(i, at)                      \
-  {                                      \
-    before = join(before, LIFT(i, at));  \
-    y[at] = LOWER(before);               \
+#define EMIT(i, at)                     \
+  {                                     \
+    before = join(before, LIFT(i, at)); \
+    y[at] = LOWER(before);              \
   }
 #endif
 
-#if TEAMS
+// ---- a group a part, an item PER neighbours: where inner is 1 ----
+// Written out: of a loop in a loop PoCL would make a walk across the items for each turn.
+#define PER 8
+#define EACH(do) do(0) do(1) do(2) do(3) do(4) do(5) do(6) do(7)
+#define TAKE(k) \
+  if (first + k < end) value = join(value, LIFT(first + k, base + (first + k) * step));
+#define PUT(k) \
+  if (first + k < end) EMIT(first + k, base + (first + k) * step)
+
 KERNEL(scan_totals, 256, 1)(PARAMS) {
   LOCAL_ARRAY(VALUE, shared, 256);
   ARRAYS;
@@ -170,8 +178,7 @@ KERNEL(scan_totals, 256, 1)(PARAMS) {
   for (i64 tile = begin; tile < end; tile += 256 * PER) {
     const i64 first = tile + LOCAL_ID(0) * PER;
     VALUE value = NEUTRAL, total;
-    for (i32 k = 0; k < PER; ++k)
-      if (first + k < end) value = join(value, LIFT(first + k, base + (first + k) * step));
+    EACH(TAKE)
     group_scan(shared, value, &total);
     carry = join(carry, total);
   }
@@ -188,23 +195,22 @@ KERNEL(scan, 256, 1)(PARAMS) {
   for (i64 tile = begin; tile < end; tile += 256 * PER) {
     const i64 first = tile + LOCAL_ID(0) * PER;
     VALUE value = NEUTRAL, total;
-    for (i32 k = 0; k < PER; ++k)
-      if (first + k < end) value = join(value, LIFT(first + k, base + (first + k) * step));
+    EACH(TAKE)
     VALUE before = group_scan(shared, value, &total);
     before = join(carry, before);
-    for (i32 k = 0; k < PER; ++k)
-      if (first + k < end) EMIT(first + k, base + (first + k) * step)
+    EACH(PUT)
     carry = join(carry, total);
   }
 }
-#else
+
+// ---- an item a part ----
 // Neighbouring items take neighbouring lines; all parts have as many turns, so that a group keeps in step.
 #define TAKE_ITEM                                                                       \
   const i64 item = GROUP_ID(0) * 256 + (i64)LOCAL_ID(0);                                \
   const i64 part = item / lines, line = item % lines, begin = part * length;            \
   const i64 base = line / inner * size * inner + line % inner + start;
 
-KERNEL(scan_totals, 256, 1)(PARAMS) {
+KERNEL(scan_totals_items, 256, 1)(PARAMS) {
   ARRAYS;
   TAKE_ITEM
   if (part < parts) {
@@ -215,7 +221,7 @@ KERNEL(scan_totals, 256, 1)(PARAMS) {
   }
 }
 
-KERNEL(scan, 256, 1)(PARAMS) {
+KERNEL(scan_items, 256, 1)(PARAMS) {
   ARRAYS;
   TAKE_ITEM
   if (part < parts) {
@@ -225,7 +231,6 @@ KERNEL(scan, 256, 1)(PARAMS) {
       if (begin + k < size) EMIT(begin + k, base + (begin + k) * step)
   }
 }
-#endif
 
 // From each part's total to what comes before it, in place: an item a line.
 KERNEL(scan_carries, 256, 1)(ARRAY(VALUE, carries), i64 lines, i64 parts) {
