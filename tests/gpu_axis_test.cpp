@@ -41,7 +41,8 @@ void expect_same(const Tensor& x, const Fn& fn) {
     const Tensor y = x.to(d).eval();
     const auto got = fn(y).to_vector<double>();
     ASSERT_EQ(got.size(), want.size());
-    for (size_t i = 0; i < got.size(); ++i) ASSERT_TRUE(same_number(got[i], want[i])) << i << ": " << got[i] << " for " << want[i];
+    for (size_t i = 0; i < got.size(); ++i)
+      ASSERT_TRUE(same_number(got[i], want[i])) << i << ": " << got[i] << " for " << want[i];
   }
 }
 
@@ -104,7 +105,8 @@ TEST(GpuAxis, ScansOfWholeNumbersAreTheCpus) {
         const Tensor x = tied(l.shape, dtype, false);
         expect_same(x, [&](const Tensor& t) { return cumsum(t, l.axis, {.reverse = reverse}); });
         expect_same(x, [&](const Tensor& t) { return cumsum(t, l.axis, {.reverse = reverse, .exclusive = true}); });
-        if (dtype == DType::i64) expect_same(x, [&](const Tensor& t) { return cumprod(t, l.axis, {.reverse = reverse}); });
+        if (dtype == DType::i64)
+          expect_same(x, [&](const Tensor& t) { return cumprod(t, l.axis, {.reverse = reverse}); });
         if (testing::Test::HasFatalFailure()) return;
       }
 }
@@ -116,10 +118,14 @@ TEST(GpuAxis, ScansOfRealNumbers) {
       SCOPED_TRACE(cat(l.shape, " axis ", l.axis, " ", name_of(dtype)));
       const Tensor x = uniform(l.shape, -1, 1).to(dtype).eval(), factors = uniform(l.shape, 0.9, 1.1).to(dtype).eval();
       const double n = dtype == DType::f64 ? 2.0 * static_cast<double>(l.shape[l.axis]) : 8;
-      expect_near(x, [&](const Tensor& t) { return cumsum(t, l.axis); }, n);
-      expect_near(factors, [&](const Tensor& t) { return cumprod(t, l.axis, {.exclusive = true}); }, n + 8);
-      expect_near(x, [&](const Tensor& t) { return linear_recurrence(t, t, l.axis); }, 64);
-      expect_near(x, [&](const Tensor& t) { return linear_recurrence(t * 0.25 + 0.7, t, l.axis, true); }, 256);
+      expect_near(
+          x, [&](const Tensor& t) { return cumsum(t, l.axis); }, n);
+      expect_near(
+          factors, [&](const Tensor& t) { return cumprod(t, l.axis, {.exclusive = true}); }, n + 8);
+      expect_near(
+          x, [&](const Tensor& t) { return linear_recurrence(t, t, l.axis); }, 64);
+      expect_near(
+          x, [&](const Tensor& t) { return linear_recurrence(t * 0.25 + 0.7, t, l.axis, true); }, 256);
       if (testing::Test::HasFatalFailure()) return;
     }
 }
@@ -152,7 +158,8 @@ TEST(GpuAxis, Variance) {
     for (const Lined& l : kLined) {
       SCOPED_TRACE(cat(l.shape, " axis ", l.axis, " ", name_of(dtype)));
       const Tensor x = (uniform(l.shape, -1, 1) + (dtype == DType::bf16 ? 3.0 : 1000.0)).to(dtype).eval();
-      expect_near(x, [&](const Tensor& t) { return var(t, {.axes = {l.axis}}); }, 64);
+      expect_near(
+          x, [&](const Tensor& t) { return var(t, {.axes = {l.axis}}); }, 64);
       if (testing::Test::HasFatalFailure()) return;
     }
 }
@@ -160,7 +167,8 @@ TEST(GpuAxis, Variance) {
 TEST(GpuAxis, Norms) {
   manual_seed(5);
   for (const DType dtype : {DType::f32, DType::f64, DType::bf16})
-    for (const Shape& s : {Shape{1, 100'000}, Shape{513, 1025}, Shape{7000, 3}, Shape{40, 300}, Shape{2, 0}, Shape{0, 5}}) {
+    for (const Shape& s :
+         {Shape{1, 100'000}, Shape{513, 1025}, Shape{7000, 3}, Shape{40, 300}, Shape{2, 0}, Shape{0, 5}}) {
       const Tensor x = (randn(s) * 2 + 3).to(dtype).eval();
       const auto all = [&](const Tensor& t, bool rms, bool weighted) {
         // Numbers that every dtype holds exactly.
@@ -188,10 +196,44 @@ TEST(GpuAxis, Norms) {
           for (size_t part = 0; part < (weighted ? rms ? 3u : 4u : 2u); ++part) {
             SCOPED_TRACE(cat(s, " ", name_of(dtype), rms ? " rms" : "", weighted ? " weighted" : "", " part ", part));
             // A weight's gradient has a rounding for each line, summed in parts.
-            expect_near(x, [&](const Tensor& t) { return all(t, rms, weighted)[part]; }, 256);
+            expect_near(
+                x, [&](const Tensor& t) { return all(t, rms, weighted)[part]; }, 256);
             if (testing::Test::HasFatalFailure()) return;
           }
     }
+}
+
+TEST(GpuAxis, Order) {
+  for (const DType dtype : kAll)
+    for (const Lined& l : {kLined[0], kLined[1], kLined[2], kLined[3], kLined[5], kLined[7], Lined{{1, 2049}, 1}})
+      for (const bool descending : {false, true}) {
+        SCOPED_TRACE(cat(l.shape, " axis ", l.axis, " ", name_of(dtype), descending ? " descending" : ""));
+        const Tensor x = tied(l.shape, dtype, true);
+        const int64_t n = l.shape[l.axis];
+        expect_same(x, [&](const Tensor& t) { return argsort(t, l.axis, descending); });
+        for (const int64_t k : {int64_t{0}, int64_t{3}, n / 2, n}) {
+          if (k > n) continue;
+          SCOPED_TRACE(cat("k ", k));
+          expect_same(x, [&](const Tensor& t) { return topk(t, k, {l.axis, descending}).indices; });
+          expect_same(x, [&](const Tensor& t) { return topk(t, k, {l.axis, descending, false}).indices; });
+          if (k > 0) expect_same(x, [&](const Tensor& t) { return kthvalue(t, k, l.axis).indices; });
+          if (testing::Test::HasFatalFailure()) return;
+        }
+      }
+}
+
+TEST(GpuAxis, Counts) {
+  for (const DType dtype : kAll)
+    for (const int64_t bins : {1, 7, 5000}) {
+      SCOPED_TRACE(cat(name_of(dtype), " ", bins));
+      for (const Shape& s : {Shape{100'000}, Shape{0}, Shape{3, 11}})
+        expect_same(tied(s, dtype, true), [&](const Tensor& t) { return histogram(t, bins, -90, 901.5); });
+    }
+  for (const int64_t high : {2, 300, 100'000}) {
+    manual_seed(6);
+    expect_same(randint(0, high, {100'000}), [&](const Tensor& t) { return bincount(t, 5); });
+  }
+  expect_same(zeros({0}, {.dtype = DType::i64}), [&](const Tensor& t) { return bincount(t, 5); });
 }
 
 }  // namespace

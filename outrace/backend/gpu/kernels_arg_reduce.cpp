@@ -23,7 +23,8 @@ void make_arg_reduce(const Call& call, CallBuilder& b) {
   const Arg result = b.whole(call.result);
   const Arg found = b.scratch(split ? lines * cut.parts * size_of(compute) : 1);
   const Arg found_at = b.scratch(split ? lines * cut.parts * 8 : 1);
-  b.launch(text, teams ? "arg_reduce" : "arg_reduce_items", {.groups = {teams ? lines * cut.parts : groups_for(lines * cut.parts), 1, 1}},
+  b.launch(text, teams ? "arg_reduce" : "arg_reduce_items",
+           {.groups = {teams ? lines * cut.parts : groups_for(lines * cut.parts), 1, 1}},
            {b.array(call.operands[0]), result, found, found_at, Arg::i64(lines), Arg::i64(v.size), Arg::i64(v.inner),
             Arg::i64(cut.parts), Arg::i64(cut.length), Arg::i32(call.op == &kArgMin)});
   if (!split) return;

@@ -80,7 +80,8 @@ void make_norm_grad(const Call& call, CallBuilder& b) {
   b.launch(n.text, "norm_sums", {.groups = {n.lines * n.cut.parts, 1, 1}},
            {x, g, weight, stats, sums, columns, parts, Arg::i64(n.cut.length), weights});
   b.launch(n.text, "norm_sums_join", {.groups = {n.lines, 1, 1}}, {sums, lines, columns, parts, n.centered});
-  b.launch(n.text, "norm_grad_apply", n.element_grid(), {x, g, weight, dx, stats, sums, lines, columns, parts, weights});
+  b.launch(n.text, "norm_grad_apply", n.element_grid(),
+           {x, g, weight, dx, stats, sums, lines, columns, parts, weights});
 }
 
 void make_norm_weight_grad(const Call& call, CallBuilder& b) {

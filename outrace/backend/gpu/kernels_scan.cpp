@@ -17,9 +17,7 @@ const char* scan_why_not(const Call& call, const Plan&, const DeviceFacts&) {
   return call.dtype == DType::i64 ? nullptr : "scans floats and i64";
 }
 
-int64_t kind_of(const OpDef* op) {
-  return op == &kCumsum ? 0 : op == &kCumprod ? 1 : op == &kRecurrence ? 2 : 3;
-}
+int64_t kind_of(const OpDef* op) { return op == &kCumsum ? 0 : op == &kCumprod ? 1 : op == &kRecurrence ? 2 : 3; }
 
 void make_scan(const Call& call, CallBuilder& b) {
   const auto& attrs = std::get<ScanAttrs>(call.attrs);
@@ -52,8 +50,8 @@ void make_scan(const Call& call, CallBuilder& b) {
 }
 
 const KernelRow kRows[] = {
-    {&kCumsum, "axis", scan_why_not, make_scan},         {&kCumprod, "axis", scan_why_not, make_scan},
-    {&kRecurrence, "axis", scan_why_not, make_scan},     {&kCumArgMax, "axis", scan_why_not, make_scan},
+    {&kCumsum, "axis", scan_why_not, make_scan},     {&kCumprod, "axis", scan_why_not, make_scan},
+    {&kRecurrence, "axis", scan_why_not, make_scan}, {&kCumArgMax, "axis", scan_why_not, make_scan},
     {&kCumArgMin, "axis", scan_why_not, make_scan},
 };
 
