@@ -26,8 +26,8 @@ KernelText& KernelText::define(std::string_view name, int64_t value) { return de
 
 KernelText& KernelText::index(int64_t count) {
   indices_fit_ = count < kSmallSpace;
-  define("DIVIDE(n, d, magic)", indices_fit_ ? "div_by(n, magic)" : "((n) / (d))");
-  return define("INDEX", indices_fit_ ? "u32" : "i64");
+  define("DIVIDE(n, d, magic)", indices_fit_ ? "(i64)div_by((u32)(n), magic)" : "((n) / (d))");
+  return define("INDEX", "i64");
 }
 
 KernelText& KernelText::program(std::string_view name, const TileProgram& program, const Plan& plan,
@@ -35,6 +35,7 @@ KernelText& KernelText::program(std::string_view name, const TileProgram& progra
   PrintedProgram printed = print_program(name, program, plan, indices_fit_);
   head_ += printed.text;
   args = std::move(printed.args);
+  if (name == "EPILOGUE") epilogue_inner_ = printed.inner;
   return *this;
 }
 
@@ -48,7 +49,9 @@ KernelText& KernelText::epilogue(const TileProgram& p, const Plan& plan) {
 
 std::string KernelText::source(const DeviceFacts& facts) const {
   const char* prelude = facts.language == Language::cuda ? "prelude_cuda.cl" : "prelude_opencl.cl";
-  std::string out = facts.has_f64 ? "#define HAS_F64 1\n" : "#define HAS_F64 0\n";
+  // Types come in by definitions: a text without doubles spares the compiler that half of the dialect.
+  const bool doubles = facts.has_f64 && head_.find("f64") != std::string::npos;
+  std::string out = doubles ? "#define HAS_F64 1\n" : "#define HAS_F64 0\n";
   out += facts.rounds_sqrt ? "#define ROUNDS_SQRT 1\n" : "#define ROUNDS_SQRT 0\n";
   out += text_of(prelude);
   out += text_of("common.cl");

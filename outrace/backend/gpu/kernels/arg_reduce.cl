@@ -1,6 +1,6 @@
-// Positions of the largest numbers along the middle axis of [outer, size, inner], lines cut in `parts` of `length` (below
-// 2^31); of the smallest where `flip` is 1. A NaN comes before all numbers, of equal ones the first: an order without
-// ties, so that every tree finds the same. X, COMPUTE, INTEGER. With more than one part, they hand over what they found.
+// Positions of the largest numbers along the middle axis of [outer, size, inner], or of the smallest where `flip` is 1.
+// Lines are cut in `parts` of `length`; if there are several, they hand over what they found. A NaN comes before all
+// numbers, of equal ones the first: an order without ties, so that every tree finds the same. X, COMPUTE, INTEGER.
 #if INTEGER
 #define NUMBER(v) (CONVERT(COMPUTE, X, v) ^ -(i64)flip)
 #else
@@ -56,11 +56,11 @@ KERNEL(arg_reduce, 256, 1)(PARAMS) {
   LOCAL_ARRAY(i64, places, 256);
   ARRAYS;
   const i64 line = GROUP_ID(0) / parts, begin = GROUP_ID(0) % parts * length;
-  const i32 count = (i32)(size - begin < length ? size - begin : length), lane = LOCAL_ID(0);
+  const i64 count = size - begin < length ? size - begin : length, lane = LOCAL_ID(0);
   x += line * size + begin;
   COMPUTE best = NUMBER(x[0]);
-  i32 place = 0;
-  for (i32 from = 0; from < count; from += 256) {
+  i64 place = 0;
+  for (i64 from = 0; from < count; from += 256) {
     if (from + lane < count) {
       const COMPUTE v = NUMBER(x[from + lane]);
       const i32 wins = REPLACES(v, best);
@@ -68,7 +68,7 @@ KERNEL(arg_reduce, 256, 1)(PARAMS) {
       place = wins ? from + lane : place;
     }
   }
-  const i64 at = first_of_group(values, places, best, begin + (i64)place);
+  const i64 at = first_of_group(values, places, best, begin + place);
   if (lane == 0) {
     HAND_OVER(GROUP_ID(0), line, values[0], at)
   }

@@ -96,7 +96,6 @@ INLINE u8 b8_of_f64(f64 v) { return (u8)(v != 0.0); }
   INLINE T round_##T(T x) { return rint(x); } \
   INLINE T trunc_##T(T x) { return trunc(x); } \
   INLINE T copysign_##T(T x, T z) { return copysign(x, z); } \
-  INLINE T exp_##T(T x) { return exp(x); } \
   INLINE T exp2_##T(T x) { return exp2(x); } \
   INLINE T expm1_##T(T x) { return expm1(x); } \
   INLINE T log_##T(T x) { return log(x); } \
@@ -120,10 +119,34 @@ FUNCTIONS_(f32)
 FUNCTIONS_(i64)
 FLOAT_FUNCTIONS_(f32)
 INLINE f32 sqrt_f32(f32 x) { return SQRT_F32(x); }
+// 2^n for a whole number n in the range of normal exponents: 1.5 * 2^23 + 127 leaves n + 127 in the low bits.
+INLINE f32 power_of_two(f32 n) { return AS_F32(AS_U32(n + 12583039.0f) << 23); }
+// The CPU's, step by step (cpu/simd_math.h): without branches, so that work-items run side by side on CPU devices too.
+INLINE f32 exp_f32(f32 number) {
+  const f32 high = number > 89.0f ? 89.0f : number, x = high < -104.0f ? -104.0f : high;  // NaN stays
+  const f32 n = fma(x, 1.44269504088896340736f, 12582912.0f) - 12582912.0f;
+  const f32 r = fma(-n, -2.12194440e-4f, fma(-n, 0.693359375f, x));
+  f32 p = 1.0f / 5040.0f;
+  p = fma(p, r, 1.0f / 720.0f);
+  p = fma(p, r, 1.0f / 120.0f);
+  p = fma(p, r, 1.0f / 24.0f);
+  p = fma(p, r, 1.0f / 6.0f);
+  p = fma(p, r, 0.5f);
+  const f32 y = 1.0f + (r + r * r * p);
+  // In two factors, so that both are normal where the result is subnormal or infinite.
+  const f32 some = (n * 0.5f + 12582912.0f) - 12582912.0f;
+  return y * power_of_two(some) * power_of_two(n - some);
+}
 #if HAS_F64
 FUNCTIONS_(f64)
 FLOAT_FUNCTIONS_(f64)
 INLINE f64 sqrt_f64(f64 x) { return sqrt(x); }
+INLINE f64 exp_f64(f64 x) { return exp(x); }
+#endif
+INLINE f32 add_f32(f32 x, f32 z) { return x + z; }
+INLINE i64 add_i64(i64 x, i64 z) { return (i64)((u64)x + (u64)z); }
+#if HAS_F64
+INLINE f64 add_f64(f64 x, f64 z) { return x + z; }
 #endif
 INLINE i64 abs_i64(i64 x) { return x < 0 ? (i64)(0 - (u64)x) : x; }
 INLINE i64 floor_i64(i64 x) { return x; }
@@ -134,7 +157,7 @@ INLINE i64 fmod_i64(i64 x, i64 z) { return z == 0 || z == -1 ? 0 : x % z; }
 
 // ---- element numbers ----
 // n / d for n < 2^31, with d's {multiplier, shift << 32} from the host (Granlund and Montgomery).
-INLINE u32 div_by(u32 n, i64 magic) { return (MUL_HI(n, (u32)magic) + n) >> (u32)(magic >> 32); }
+INLINE u32 div_by(u32 n, i64 magic) { return ((u32)((u64)n * (u32)magic >> 32) + n) >> (u32)(magic >> 32); }
 
 // ---- scalars of a plan: 16 bytes each {i64 or f64, f32} ----
 INLINE i64 scalar_i64(const GLOBAL i64 *s) { return s[0]; }

@@ -345,7 +345,8 @@ KERNEL(norm_grad_apply, 256, 1)
 
 // Sums over lines for each column: an item a column and part of the lines. Partial sums [parts, 2, columns].
 KERNEL(norm_weight_sums, 256, 1)
-(ARRAY(X, x), ARRAY(X, g), ARRAY(STATS, stats), ARRAY(COMPUTE, partial), i64 lines, i64 columns, i64 parts, i64 length) {
+(ARRAY(X, x), ARRAY(X, g), ARRAY(STATS, stats), ARRAY(COMPUTE, partial), i64 lines, i64 columns, i64 parts,
+ i64 length) {
   AT(X, x);
   AT(X, g);
   AT(STATS, stats);

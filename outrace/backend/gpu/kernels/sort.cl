@@ -1,8 +1,8 @@
 // Order along the rows of [rows, count], stable: elements become unsigned keys in the same order (NaN last, -0 like 0),
 // inverted for a descending one, and travel with their position, so that no two are alike. Short rows count what comes
 // before each element; others are sorted by tiles of PER elements an item, whose runs are merged pass by pass.
-// X, KEY_BITS, KIND (0 unsigned, 1 signed, 2 floating), INFINITE (bits of an infinity); WIDE: key and position do not fit
-// in one word.
+// X, KEY_BITS, KIND (0 unsigned, 1 signed, 2 floating), INFINITE (bits of an infinity); WIDE: key and position do not
+// fit in one word.
 #define TOP ((u64)1 << (KEY_BITS - 1))
 #define ALL (TOP - 1 + TOP)
 INLINE u64 key_of(X v, i32 descending) {
