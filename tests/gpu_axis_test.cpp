@@ -32,6 +32,13 @@ struct Lined {
 const Lined kLined[] = {{{1, 100'000}, 1}, {{70'000, 3}, 0}, {{513, 1025}, 1}, {{130, 77, 9}, 1},
                         {{3000, 7}, 1},    {{5, 3, 0}, 1},   {{1}, 0},         {{2, 300}, 1}};
 
+// Some of them for most dtypes: kernels are compiled for each, and differ in how numbers are read.
+bool has_all_sizes(DType dtype) { return dtype == DType::f32 || dtype == DType::i64; }
+std::vector<Lined> lined_for(DType dtype) {
+  if (has_all_sizes(dtype)) return {std::begin(kLined), std::end(kLined)};
+  return {kLined[2], kLined[3]};
+}
+
 using Fn = std::function<Tensor(const Tensor&)>;
 
 // The same numbers on the CPU and on each device, twice there with the same bits.
@@ -72,7 +79,7 @@ Tensor tied(const Shape& shape, DType dtype, bool special, uint64_t seed = 5) {
 
 TEST(GpuAxis, PositionsOfExtremes) {
   for (const DType dtype : kAll)
-    for (const Lined& l : kLined) {
+    for (const Lined& l : lined_for(dtype)) {
       if (l.shape[l.axis] == 0) continue;
       for (const bool special : {false, true}) {
         if (special && !is_float(dtype)) continue;
@@ -87,7 +94,7 @@ TEST(GpuAxis, PositionsOfExtremes) {
 
 TEST(GpuAxis, PositionsOfExtremesSoFar) {
   for (const DType dtype : {DType::f32, DType::f64, DType::bf16, DType::i64})
-    for (const Lined& l : kLined) {
+    for (const Lined& l : lined_for(dtype)) {
       SCOPED_TRACE(cat(l.shape, " axis ", l.axis, " ", name_of(dtype)));
       const Tensor x = tied(l.shape, dtype, true);
       expect_same(x, [&](const Tensor& t) { return cummax(t, l.axis).indices; });
@@ -99,7 +106,7 @@ TEST(GpuAxis, PositionsOfExtremesSoFar) {
 // Whole numbers whose sums are exact everywhere, so that every order of additions gives the same.
 TEST(GpuAxis, ScansOfWholeNumbersAreTheCpus) {
   for (const DType dtype : {DType::f32, DType::f64, DType::i64, DType::bf16})
-    for (const Lined& l : kLined)
+    for (const Lined& l : lined_for(dtype))
       for (const bool reverse : {false, true}) {
         SCOPED_TRACE(cat(l.shape, " axis ", l.axis, " ", name_of(dtype), reverse ? " reverse" : ""));
         const Tensor x = tied(l.shape, dtype, false);
@@ -114,7 +121,7 @@ TEST(GpuAxis, ScansOfWholeNumbersAreTheCpus) {
 TEST(GpuAxis, ScansOfRealNumbers) {
   manual_seed(3);
   for (const DType dtype : {DType::f32, DType::f64})
-    for (const Lined& l : kLined) {
+    for (const Lined& l : lined_for(dtype)) {
       SCOPED_TRACE(cat(l.shape, " axis ", l.axis, " ", name_of(dtype)));
       const Tensor x = uniform(l.shape, -1, 1).to(dtype).eval(), factors = uniform(l.shape, 0.9, 1.1).to(dtype).eval();
       const double n = dtype == DType::f64 ? 2.0 * static_cast<double>(l.shape[l.axis]) : 8;
@@ -155,7 +162,7 @@ TEST(GpuAxis, ScansOfSpecialNumbers) {
 TEST(GpuAxis, Variance) {
   manual_seed(4);
   for (const DType dtype : {DType::f32, DType::f64, DType::bf16})
-    for (const Lined& l : kLined) {
+    for (const Lined& l : lined_for(dtype)) {
       SCOPED_TRACE(cat(l.shape, " axis ", l.axis, " ", name_of(dtype)));
       const Tensor x = (uniform(l.shape, -1, 1) + (dtype == DType::bf16 ? 3.0 : 1000.0)).to(dtype).eval();
       expect_near(
@@ -169,6 +176,7 @@ TEST(GpuAxis, Norms) {
   for (const DType dtype : {DType::f32, DType::f64, DType::bf16})
     for (const Shape& s :
          {Shape{1, 100'000}, Shape{513, 1025}, Shape{7000, 3}, Shape{40, 300}, Shape{2, 0}, Shape{0, 5}}) {
+      if (dtype != DType::f32 && s[1] != 300 && s[0] != 1) continue;
       const Tensor x = (randn(s) * 2 + 3).to(dtype).eval();
       const auto all = [&](const Tensor& t, bool rms, bool weighted) {
         // Numbers that every dtype holds exactly.
@@ -208,6 +216,7 @@ TEST(GpuAxis, Order) {
     for (const Lined& l : {kLined[0], kLined[1], kLined[2], kLined[3], kLined[5], kLined[7], Lined{{1, 2049}, 1}})
       for (const bool descending : {false, true}) {
         SCOPED_TRACE(cat(l.shape, " axis ", l.axis, " ", name_of(dtype), descending ? " descending" : ""));
+        if (!has_all_sizes(dtype) && l.shape[0] != 2 && l.shape[0] != 130) continue;
         const Tensor x = tied(l.shape, dtype, true);
         const int64_t n = l.shape[l.axis];
         expect_same(x, [&](const Tensor& t) { return argsort(t, l.axis, descending); });

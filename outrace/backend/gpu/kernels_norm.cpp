@@ -36,14 +36,13 @@ struct Norm {
   }
   // Operand `which`, or the first in the place of one that is not there.
   Arg operand(size_t which) const { return b.array(call.operands[which < call.operands.size() ? which : 0]); }
-  Grid line_grid() const { return {.groups = {groups_for(lines, kGroup / lanes), 1, 1}}; }
   Grid element_grid() const { return {.groups = {groups_for(columns), lines, 1}}; }
 
   // Mean and inverse deviation of every line, in scratch memory.
   Arg stats() {
     const int64_t parts = split ? cut.parts : 1;
     const Arg stats = b.scratch(lines * kPair), found = b.scratch(split ? lines * parts * 2 * kPair : 1);
-    b.launch(text, "norm_stats", {.groups = {groups_for(lines * parts, kGroup / lanes), 1, 1}},
+    b.launch(text, "norm_stats", line_grid(lines * parts, lanes),
              {operand(0), found, stats, Arg::i64(lines), Arg::i64(columns), Arg::i64(parts),
               Arg::i64(split ? cut.length : columns), eps, centered});
     if (split)
@@ -59,7 +58,7 @@ void make_norm(const Call& call, CallBuilder& b) {
   const size_t given = call.operands.size();
   const Arg weights = Arg::i32(given > 2 ? 3 : given > 1 ? 1 : 0), y = b.whole(call.result);
   if (!n.split)
-    return b.launch(n.text, "norm", n.line_grid(),
+    return b.launch(n.text, "norm", line_grid(n.lines, n.lanes),
                     {n.operand(0), n.operand(1), n.operand(2), y, Arg::i64(n.lines), Arg::i64(n.columns), n.eps,
                      n.centered, weights});
   const Arg stats = n.stats();
@@ -75,7 +74,8 @@ void make_norm_grad(const Call& call, CallBuilder& b) {
   const Arg x = n.operand(0), g = n.operand(1), weight = n.operand(2);
   const Arg lines = Arg::i64(n.lines), columns = Arg::i64(n.columns), parts = Arg::i64(n.cut.parts);
   if (!n.split)
-    return b.launch(n.text, "norm_grad", n.line_grid(), {x, g, weight, dx, lines, columns, n.eps, n.centered, weights});
+    return b.launch(n.text, "norm_grad", line_grid(n.lines, n.lanes),
+                    {x, g, weight, dx, lines, columns, n.eps, n.centered, weights});
   const Arg stats = n.stats(), sums = b.scratch(n.lines * (n.cut.parts + 1) * kPair);
   b.launch(n.text, "norm_sums", {.groups = {n.lines * n.cut.parts, 1, 1}},
            {x, g, weight, stats, sums, columns, parts, Arg::i64(n.cut.length), weights});

@@ -32,6 +32,7 @@ void make_scan(const Call& call, CallBuilder& b) {
 
   KernelText text("scan.cl");
   text.define("X", type).define("Y", call.dtype).define("COMPUTE", compute_of(type));
+  text.define("FLOAT", b.facts().has_f64 ? DType::f64 : DType::f32);
   text.define("KIND", kind_of(call.op)).define("INTEGER", int64_t{!is_float(type)});
 
   const Arg carries = b.scratch(cut.parts > 1 ? lines * cut.parts * kCarryBytes : kCarryBytes);

@@ -35,7 +35,7 @@ void make_variance(const Call& call, CallBuilder& b) {
   std::vector<Arg> args = {b.array(call.operands[0]), y, found};
   for (const int64_t n : {lines, v.size, v.inner, cut.parts, length, free}) args.push_back(Arg::i64(n));
   b.launch(text, teams ? "variance" : "variance_items",
-           {.groups = {groups_for(all, teams ? kGroup / lanes : kGroup), 1, 1}}, std::move(args));
+           teams ? line_grid(all, lanes) : Grid{.groups = {groups_for(all), 1, 1}}, std::move(args));
   if (cut.parts > 1)
     b.launch(text, "variance_join", {.groups = {lines, 1, 1}}, {found, y, Arg::i64(cut.parts), Arg::i64(free)});
 }
@@ -54,6 +54,7 @@ void make_count(const Call& call, CallBuilder& b) {
   const bool by_edges = call.op == &kHistogram;
   KernelText text("count.cl");
   text.define("X", type).define("COMPUTE", compute_of(type)).define("BY_EDGES", int64_t{by_edges});
+  text.define("FLOAT", b.facts().has_f64 ? DType::f64 : DType::f32);
   const auto number = [&](double v) { return b.facts().has_f64 ? Arg::f64(v) : Arg::f32(static_cast<float>(v)); };
   const double bins = static_cast<double>(a.bins), width = a.high / bins - a.low / bins;
   const Arg status = by_edges ? b.array(call.operands[0]) : b.status_buffer();

@@ -1,11 +1,7 @@
 // Counts of elements by bin: each group in local memory where the bins fit, then all in 32-bit counters, then in the
-// result. X, COMPUTE, BY_EDGES: bins of equal width (histogram), else an element is its bin's number (bincount).
+// result. X, COMPUTE, FLOAT (f64 where there is one), BY_EDGES: bins of equal width (histogram), else an element is its
+// bin's number (bincount).
 #define LOCAL_BINS 4096
-#if HAS_F64
-#define FLOAT f64
-#else
-#define FLOAT f32
-#endif
 
 KERNEL(count_clear, 256, 1)(ARRAY(u32, counters), i64 bins) {
   AT(u32, counters);

@@ -3,8 +3,13 @@
 // weight, bit 1 a bias. `centered` is 0 for RMS norm: then moments are about 0.
 #define NUMBER(v) CONVERT(COMPUTE, X, v)
 #define LINES (256 / LANES)
+#if LANES == 256
+#define LANE LOCAL_ID(0)
+#define LINE GROUP_ID(0)
+#else
 #define LANE (LOCAL_ID(0) % LANES)
 #define LINE (GROUP_ID(0) * LINES + LOCAL_ID(0) / LANES)
+#endif
 // Elements whose moments are taken about their own mean, in two passes over what is then in cache.
 #define BLOCK (LANES * 32)
 
@@ -37,7 +42,7 @@ INLINE MOMENTS corrected(COMPUTE count, COMPUTE mean, COMPUTE sum, COMPUTE squar
 
 // The sum over the items that share a line, in a fixed tree.
 INLINE COMPUTE line_sum(LOCAL COMPUTE *shared, COMPUTE value) {
-  const i32 at = LOCAL_ID(0), lane = LANE;
+  const i64 lane = LANE, at = LOCAL_ID(0);
   BARRIER();
   shared[at] = value;
   BARRIER();
@@ -77,6 +82,8 @@ INLINE MOMENTS line_moments(LOCAL COMPUTE *shared, const GLOBAL X *x, i64 width,
   }
   return total;
 }
+
+GROUP_FOLD(group_sum, COMPUTE, ADD)
 
 // The moments of a line's parts, joined by a group: neighbours first within an item, then in a tree.
 INLINE MOMENTS join_parts(LOCAL MOMENTS *shared, const GLOBAL MOMENTS *parts, i64 count) {
@@ -324,8 +331,8 @@ KERNEL(norm_sums_join, 256, 1)(ARRAY(SUMS, sums), i64 lines, i64 columns, i64 pa
       product += sums[GROUP_ID(0) * parts + p].product;
     }
   }
-  h = line_sum(shared, h);
-  product = line_sum(shared, product);
+  h = group_sum(shared, h);
+  product = group_sum(shared, product);
   if (LOCAL_ID(0) == 0) sums[lines * parts + GROUP_ID(0)] = means_of(h, product, columns, centered);
 }
 KERNEL(norm_grad_apply, 256, 1)
@@ -373,7 +380,6 @@ KERNEL(norm_weight_sums, 256, 1)
     partial[(part * 2 + 1) * columns + c] = bias;
   }
 }
-GROUP_FOLD(group_sum, COMPUTE, ADD)
 // A group a result.
 KERNEL(norm_weight_join, 256, 1)(ARRAY(COMPUTE, partial), ARRAY(X, y), i64 results, i64 parts) {
   LOCAL_ARRAY(COMPUTE, shared, 256);

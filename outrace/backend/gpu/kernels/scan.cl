@@ -1,17 +1,15 @@
-// Scans along the middle axis of [outer, size, inner]: KIND 0 sums, 1 products, 2 recurrences h = a * h + x, 3 positions
-// of the largest so far (of the smallest where `option` is 1). Lines are cut in `parts` of `length`: totals of parts
-// (scan_totals), what comes before each (scan_carries), then the results (scan). Element i of a line lies at its start
-// + i * step; `start` and `step` hold the direction. For sums and products `option` is 1 where an element's result
-// leaves itself out. X, Y, COMPUTE, KIND, INTEGER.
+// Scans along the middle axis of [outer, size, inner]: KIND 0 sums, 1 products, 2 recurrences h = a * h + x, 3
+// positions of the largest so far (of the smallest where `option` is 1). Lines are cut in `parts` of `length`: totals
+// of parts (scan_totals), what comes before each (scan_carries), then the results (scan). Element i of a line lies at
+// its start + i * step; `start` and `step` hold the direction. For sums and products `option` is 1 where an element's
+// result leaves itself out. X, Y, COMPUTE, FLOAT (f64 where there is one), KIND, INTEGER.
 #if HAS_F64
-#define FLOAT f64
 #define BITS u64
 #define BITS_OF AS_U64
 #define OF_BITS AS_F64
 #define MANTISSA 52
 #define BIAS 1023
 #else
-#define FLOAT f32
 #define BITS u32
 #define BITS_OF AS_U32
 #define OF_BITS AS_F32
