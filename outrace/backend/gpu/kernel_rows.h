@@ -85,6 +85,11 @@ std::span<const KernelRow> reduce_kernels();       // kernels_reduce.cpp
 std::span<const KernelRow> matmul_kernels();       // kernels_matmul.cpp
 std::span<const KernelRow> row_kernels();          // kernels_rows.cpp
 std::span<const KernelRow> random_kernels();       // kernels_random.cpp
+std::span<const KernelRow> arg_reduce_kernels();   // kernels_arg_reduce.cpp
+std::span<const KernelRow> scan_kernels();         // kernels_scan.cpp
+std::span<const KernelRow> statistics_kernels();   // kernels_statistics.cpp
+std::span<const KernelRow> layer_norm_kernels();   // kernels_norm.cpp
+std::span<const KernelRow> order_kernels();        // kernels_sort.cpp
 
 std::span<const KernelRow> kernel_rows();
 // The first row that takes the call. Throws Error(device) "[op] opencl:0 has no kernel ..." with every row's reason if

@@ -34,6 +34,9 @@ INLINE u64 MUL_HI(u64 a, u64 b) { return __umul64hi(a, b); }
 #define CLZ(x) __clz((i32)(x))
 #define SQRT_F32(x) __fsqrt_rn(x)
 INLINE f32 rounded_sqrt(f32 x) { return __fsqrt_rn(x); }
+// On counters (u32) in global and in local memory.
+#define ATOMIC_ADD(p, value) atomicAdd((u32 *)(p), (u32)(value))
+#define LOCAL_ATOMIC_ADD(p, value) atomicAdd((u32 *)(p), (u32)(value))
 
 // Four numbers, .x to .w, in local memory at multiples of 16 bytes.
 #define VECTOR4_(T) \

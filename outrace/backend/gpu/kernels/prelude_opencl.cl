@@ -47,6 +47,9 @@ INLINE f32 rounded_sqrt(f32 x) {
   const f32 root = sqrt(x);
   return ROUNDS_SQRT || !(root > 0.0f) ? root : fma(fma(-root, root, x), 0.5f / root, root);
 }
+// On counters (u32) in global and in local memory.
+#define ATOMIC_ADD(p, value) atomic_add((volatile __global u32 *)(p), value)
+#define LOCAL_ATOMIC_ADD(p, value) atomic_add((volatile __local u32 *)(p), value)
 
 // Four numbers, .x to .w, in local memory at multiples of their size.
 typedef float4 f32x4;

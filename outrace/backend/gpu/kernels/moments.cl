@@ -1,0 +1,396 @@
+// Variance along an axis, layer norm and RMS norm over the last one, and their derivatives.
+// X, COMPUTE, LANES: items that share a line, 256 or fewer (a group then has several lines); WEIGHTS: bit 0 there is a
+// weight, bit 1 a bias. `centered` is 0 for RMS norm: then moments are about 0.
+#define NUMBER(v) CONVERT(COMPUTE, X, v)
+#define LINES (256 / LANES)
+#if LANES == 256
+#define LANE LOCAL_ID(0)
+#define LINE GROUP_ID(0)
+#else
+#define LANE (LOCAL_ID(0) % LANES)
+#define LINE (GROUP_ID(0) * LINES + LOCAL_ID(0) / LANES)
+#endif
+// Elements whose moments are taken about their own mean, in two passes over what is then in cache.
+#define BLOCK (LANES * 32)
+
+// The mean is base + rest: a large one beside small differences needs more digits than one number has. `squares`: the
+// sum of squared differences from it.
+typedef struct {
+  COMPUTE count, base, rest, squares;
+} MOMENTS;
+INLINE MOMENTS moments_of(COMPUTE count, COMPUTE base, COMPUTE rest, COMPUTE squares) {
+  MOMENTS m;
+  m.count = count;
+  m.base = base;
+  m.rest = rest;
+  m.squares = squares;
+  return m;
+}
+#define NO_MOMENTS moments_of((COMPUTE)0, (COMPUTE)0, (COMPUTE)0, (COMPUTE)0)
+INLINE MOMENTS join(MOMENTS a, MOMENTS b) {
+  const COMPUTE count = a.count + b.count, share = b.count / count;
+  const COMPUTE apart = (b.base - a.base) + (b.rest - a.rest);
+  if (a.count == (COMPUTE)0) return b;
+  if (b.count == (COMPUTE)0) return a;
+  return moments_of(count, a.base, a.rest + apart * share, a.squares + b.squares + apart * apart * (a.count * share));
+}
+// From sums of differences from `mean` and of their squares.
+INLINE MOMENTS corrected(COMPUTE count, COMPUTE mean, COMPUTE sum, COMPUTE squares, i32 centered) {
+  if (centered == 0) return moments_of(count, (COMPUTE)0, (COMPUTE)0, squares);
+  return moments_of(count, mean, sum / count, squares - sum * (sum / count));
+}
+
+// The sum over the items that share a line, in a fixed tree.
+INLINE COMPUTE line_sum(LOCAL COMPUTE *shared, COMPUTE value) {
+  const i64 lane = LANE, at = LOCAL_ID(0);
+  BARRIER();
+  shared[at] = value;
+  BARRIER();
+  for (i32 step = LANES / 2; step > 0; step /= 2) {
+    if (lane < step) shared[at] = shared[at] + shared[at + step];
+    BARRIER();
+  }
+  return shared[at - lane];
+}
+
+// Moments of `width` (0 in groups' idle lines) numbers of a line; `length` of all lines of the group.
+INLINE MOMENTS line_moments(LOCAL COMPUTE *shared, const GLOBAL X *x, i64 width, i64 length, i32 centered) {
+  MOMENTS total = NO_MOMENTS;
+  for (i64 block = 0; block < length; block += BLOCK) {
+    const i64 end = block + BLOCK < length ? block + BLOCK : length;
+    const i64 own_end = end < width ? end : width;
+    const COMPUTE count = (COMPUTE)(own_end > block ? own_end - block : 0);
+    COMPUTE mean = (COMPUTE)0, sum = (COMPUTE)0, squares = (COMPUTE)0;
+    if (centered != 0) {
+      for (i64 from = block; from < end; from += LANES) {
+        const i64 i = from + LANE;
+        if (i < own_end) mean += NUMBER(x[i]);
+      }
+      mean = line_sum(shared, mean) / count;
+    }
+    for (i64 from = block; from < end; from += LANES) {
+      const i64 i = from + LANE;
+      if (i < own_end) {
+        const COMPUTE d = NUMBER(x[i]) - mean;
+        sum += d;
+        squares += d * d;
+      }
+    }
+    if (centered != 0) sum = line_sum(shared, sum);
+    squares = line_sum(shared, squares);
+    total = join(total, corrected(count, mean, sum, squares, centered));
+  }
+  return total;
+}
+
+GROUP_FOLD(group_sum, COMPUTE, ADD)
+
+// The moments of a line's parts, joined by a group: neighbours first within an item, then in a tree.
+INLINE MOMENTS join_parts(LOCAL MOMENTS *shared, const GLOBAL MOMENTS *parts, i64 count) {
+  const i32 lane = LOCAL_ID(0);
+  const i64 each = (count + 255) / 256, first = lane * each;
+  MOMENTS total = NO_MOMENTS;
+  for (i64 k = 0; k < each; ++k)
+    if (first + k < count) total = join(total, parts[first + k]);
+  shared[lane] = total;
+  BARRIER();
+  for (i32 step = 1; step < 256; step *= 2) {
+    if (lane % (2 * step) == 0) shared[lane] = join(shared[lane], shared[lane + step]);
+    BARRIER();
+  }
+  return shared[0];
+}
+
+#if VARIANCE
+INLINE X variance_of(MOMENTS m, i64 free) {
+  const COMPUTE nan = CONVERT(COMPUTE, f32, F32_NAN);
+  return CONVERT(X, COMPUTE, free > 0 ? m.squares / (COMPUTE)free : nan);
+}
+#define PARAMS                                                                                                     \
+  ARRAY(X, x), ARRAY(X, y), ARRAY(MOMENTS, found), i64 lines, i64 size, i64 inner, i64 parts, i64 length, i64 free
+#define ARRAYS \
+  AT(X, x);    \
+  AT(X, y);    \
+  AT(MOMENTS, found)
+#define HAND_OVER(moments)                        \
+  if (parts > 1)                                  \
+    found[line * parts + part] = moments;         \
+  else                                            \
+    y[line] = variance_of(moments, free);
+
+KERNEL(variance, 256, 1)(PARAMS) {
+  LOCAL_ARRAY(COMPUTE, shared, 256);
+  ARRAYS;
+  const i64 line = LINE / parts, part = LINE % parts, begin = part * length;
+  const i64 left = line < lines ? size - begin : 0;
+  const i64 width = left < length ? left : length;
+  x += line < lines ? line * size + begin : 0;
+  const MOMENTS m = line_moments(shared, x, width, length, 1);
+  if (line < lines && LANE == 0) {
+    HAND_OVER(m)
+  }
+}
+
+// An item a part: neighbours lie side by side. Blocks are joined in two levels.
+KERNEL(variance_items, 256, 1)(PARAMS) {
+  ARRAYS;
+  const i64 item = GROUP_ID(0) * 256 + (i64)LOCAL_ID(0);
+  const i64 part = item / lines, line = item % lines, begin = part * length;
+  if (part < parts) {
+    const i64 end = begin + length < size ? begin + length : size;
+    x += line / inner * size * inner + line % inner;
+    MOMENTS total = NO_MOMENTS, some = NO_MOMENTS;
+    for (i64 block = begin; block < end; block += 32) {
+      const i64 last = block + 32 < end ? block + 32 : end;
+      const COMPUTE count = (COMPUTE)(last - block);
+      COMPUTE mean = (COMPUTE)0, sum = (COMPUTE)0, squares = (COMPUTE)0;
+      for (i64 i = block; i < last; ++i) mean += NUMBER(x[i * inner]);
+      mean /= count;
+      for (i64 i = block; i < last; ++i) {
+        const COMPUTE d = NUMBER(x[i * inner]) - mean;
+        sum += d;
+        squares += d * d;
+      }
+      some = join(some, corrected(count, mean, sum, squares, 1));
+      if ((block - begin) % 1024 == 992) {
+        total = join(total, some);
+        some = NO_MOMENTS;
+      }
+    }
+    total = join(total, some);
+    HAND_OVER(total)
+  }
+}
+
+KERNEL(variance_join, 256, 1)(ARRAY(MOMENTS, found), ARRAY(X, y), i64 parts, i64 free) {
+  LOCAL_ARRAY(MOMENTS, shared, 256);
+  AT(MOMENTS, found);
+  AT(X, y);
+  const MOMENTS m = join_parts(shared, found + GROUP_ID(0) * parts, parts);
+  if (LOCAL_ID(0) == 0) y[GROUP_ID(0)] = variance_of(m, free);
+}
+#endif
+
+#if NORM
+// ---- y = (x - mean) * inverse * weight + bias over lines of `columns`; `weights`: bit 0 a weight, bit 1 a bias ----
+typedef struct {
+  COMPUTE mean, inverse;
+} STATS;
+typedef struct {
+  COMPUTE h, product;  // sums of h and of h * normalized, later their means
+} SUMS;
+INLINE STATS stats_of(MOMENTS m, i64 columns, COMPUTE eps) {
+  const COMPUTE variance = m.squares / (COMPUTE)columns;
+  STATS s;
+  s.mean = m.base + m.rest;
+  s.inverse = (COMPUTE)1 / PASTE(sqrt_, COMPUTE)((variance < (COMPUTE)0 ? (COMPUTE)0 : variance) + eps);
+  return s;
+}
+#define WEIGHT(c) ((weights & 1) != 0 ? NUMBER(weight[c]) : (COMPUTE)1)
+#define BIAS(c) ((weights & 2) != 0 ? NUMBER(bias[c]) : (COMPUTE)0)
+#define NORMALIZED(s, i) ((NUMBER(x[i]) - (s).mean) * (s).inverse)
+#define STORE(y, i, v) y[i] = CONVERT(X, COMPUTE, v)
+#define RESULT(s, i, c) STORE(y, i, NORMALIZED(s, i) * WEIGHT(c) + BIAS(c))
+// h = g * weight; dx = inverse * (h - mean(h) - normalized * mean(h * normalized)), without mean(h) for RMS norm.
+#define UPSTREAM(i, c) (NUMBER(g[i]) * WEIGHT(c))
+#define SLOPE(s, t, i, c) STORE(dx, i, (UPSTREAM(i, c) - (t).h - NORMALIZED(s, i) * (t).product) * (s).inverse)
+
+INLINE SUMS means_of(COMPUTE h, COMPUTE product, i64 columns, i32 centered) {
+  SUMS t;
+  t.h = centered != 0 ? h / (COMPUTE)columns : (COMPUTE)0;
+  t.product = product / (COMPUTE)columns;
+  return t;
+}
+// Sums over `width` numbers of a line from column `begin` on; x and g point to its first.
+INLINE SUMS line_sums(LOCAL COMPUTE *shared, const GLOBAL X *x, const GLOBAL X *g, const GLOBAL X *weight, i32 weights,
+                      STATS s, i64 begin, i64 width, i64 length) {
+  SUMS total;
+  total.h = total.product = (COMPUTE)0;
+  for (i64 block = 0; block < length; block += BLOCK) {
+    const i64 end = block + BLOCK < length ? block + BLOCK : length;
+    COMPUTE h = (COMPUTE)0, product = (COMPUTE)0;
+    for (i64 from = block; from < end; from += LANES) {
+      const i64 i = from + LANE;
+      if (i < width) {
+        const COMPUTE v = UPSTREAM(i, begin + i);
+        h += v;
+        product += v * NORMALIZED(s, i);
+      }
+    }
+    total.h += h;
+    total.product += product;
+  }
+  total.h = line_sum(shared, total.h);
+  total.product = line_sum(shared, total.product);
+  return total;
+}
+
+KERNEL(norm, 256, 1)
+(ARRAY(X, x), ARRAY(X, weight), ARRAY(X, bias), ARRAY(X, y), i64 lines, i64 columns, COMPUTE eps, i32 centered,
+ i32 weights) {
+  LOCAL_ARRAY(COMPUTE, shared, 256);
+  AT(X, x);
+  AT(X, weight);
+  AT(X, bias);
+  AT(X, y);
+  const i64 line = LINE, width = line < lines ? columns : 0;
+  x += line * width;
+  y += line * width;
+  const STATS s = stats_of(line_moments(shared, x, width, columns, centered), columns, eps);
+  for (i64 from = 0; from < columns; from += LANES) {
+    const i64 c = from + LANE;
+    if (c < width) RESULT(s, c, c);
+  }
+}
+
+KERNEL(norm_grad, 256, 1)
+(ARRAY(X, x), ARRAY(X, g), ARRAY(X, weight), ARRAY(X, dx), i64 lines, i64 columns, COMPUTE eps, i32 centered,
+ i32 weights) {
+  LOCAL_ARRAY(COMPUTE, shared, 256);
+  AT(X, x);
+  AT(X, g);
+  AT(X, weight);
+  AT(X, dx);
+  const i64 line = LINE, width = line < lines ? columns : 0;
+  x += line * width;
+  g += line * width;
+  dx += line * width;
+  const STATS s = stats_of(line_moments(shared, x, width, columns, centered), columns, eps);
+  const SUMS sums = line_sums(shared, x, g, weight, weights, s, 0, width, columns);
+  const SUMS t = means_of(sums.h, sums.product, columns, centered);
+  for (i64 from = 0; from < columns; from += LANES) {
+    const i64 c = from + LANE;
+    if (c < width) SLOPE(s, t, c, c);
+  }
+}
+
+// ---- the same in passes, for few long lines (and LANES 256) and for the weights ----
+KERNEL(norm_stats, 256, 1)
+(ARRAY(X, x), ARRAY(MOMENTS, found), ARRAY(STATS, stats), i64 lines, i64 columns, i64 parts, i64 length, COMPUTE eps,
+ i32 centered) {
+  LOCAL_ARRAY(COMPUTE, shared, 256);
+  AT(X, x);
+  AT(MOMENTS, found);
+  AT(STATS, stats);
+  const i64 line = LINE / parts, begin = LINE % parts * length;
+  const i64 left = line < lines ? columns - begin : 0;
+  x += line < lines ? line * columns + begin : 0;
+  const MOMENTS m = line_moments(shared, x, left < length ? left : length, length, centered);
+  if (line < lines && LANE == 0) {
+    if (parts > 1)
+      found[LINE] = m;
+    else
+      stats[line] = stats_of(m, columns, eps);
+  }
+}
+KERNEL(norm_stats_join, 256, 1)
+(ARRAY(MOMENTS, found), ARRAY(STATS, stats), i64 columns, i64 parts, COMPUTE eps) {
+  LOCAL_ARRAY(MOMENTS, shared, 256);
+  AT(MOMENTS, found);
+  AT(STATS, stats);
+  const MOMENTS m = join_parts(shared, found + GROUP_ID(0) * parts, parts);
+  if (LOCAL_ID(0) == 0) stats[GROUP_ID(0)] = stats_of(m, columns, eps);
+}
+
+// Groups of the second dimension: lines.
+KERNEL(norm_apply, 256, 1)
+(ARRAY(X, x), ARRAY(X, weight), ARRAY(X, bias), ARRAY(X, y), ARRAY(STATS, stats), i64 columns, i32 weights) {
+  AT(X, x);
+  AT(X, weight);
+  AT(X, bias);
+  AT(X, y);
+  AT(STATS, stats);
+  const i64 c = GROUP_ID(0) * 256 + (i64)LOCAL_ID(0), line = GROUP_ID(1);
+  const STATS s = stats[line];
+  if (c < columns) RESULT(s, line * columns + c, c);
+}
+
+KERNEL(norm_sums, 256, 1)
+(ARRAY(X, x), ARRAY(X, g), ARRAY(X, weight), ARRAY(STATS, stats), ARRAY(SUMS, sums), i64 columns, i64 parts,
+ i64 length, i32 weights) {
+  LOCAL_ARRAY(COMPUTE, shared, 256);
+  AT(X, x);
+  AT(X, g);
+  AT(X, weight);
+  AT(STATS, stats);
+  AT(SUMS, sums);
+  const i64 line = GROUP_ID(0) / parts, begin = GROUP_ID(0) % parts * length;
+  const i64 width = columns - begin < length ? columns - begin : length, skip = line * columns + begin;
+  const SUMS t = line_sums(shared, x + skip, g + skip, weight, weights, stats[line], begin, width, width);
+  if (LOCAL_ID(0) == 0) sums[GROUP_ID(0)] = t;
+}
+// A group a line; the means come behind the parts of all lines.
+KERNEL(norm_sums_join, 256, 1)(ARRAY(SUMS, sums), i64 lines, i64 columns, i64 parts, i32 centered) {
+  LOCAL_ARRAY(COMPUTE, shared, 256);
+  AT(SUMS, sums);
+  COMPUTE h = (COMPUTE)0, product = (COMPUTE)0;
+  for (i64 from = 0; from < parts; from += 256) {
+    const i64 p = from + (i64)LOCAL_ID(0);
+    if (p < parts) {
+      h += sums[GROUP_ID(0) * parts + p].h;
+      product += sums[GROUP_ID(0) * parts + p].product;
+    }
+  }
+  h = group_sum(shared, h);
+  product = group_sum(shared, product);
+  if (LOCAL_ID(0) == 0) sums[lines * parts + GROUP_ID(0)] = means_of(h, product, columns, centered);
+}
+KERNEL(norm_grad_apply, 256, 1)
+(ARRAY(X, x), ARRAY(X, g), ARRAY(X, weight), ARRAY(X, dx), ARRAY(STATS, stats), ARRAY(SUMS, sums), i64 lines,
+ i64 columns, i64 parts, i32 weights) {
+  AT(X, x);
+  AT(X, g);
+  AT(X, weight);
+  AT(X, dx);
+  AT(STATS, stats);
+  AT(SUMS, sums);
+  const i64 c = GROUP_ID(0) * 256 + (i64)LOCAL_ID(0), line = GROUP_ID(1);
+  const STATS s = stats[line];
+  const SUMS t = sums[lines * parts + line];
+  if (c < columns) SLOPE(s, t, line * columns + c, c);
+}
+
+// Sums over lines for each column: an item a column and part of the lines. Partial sums [parts, 2, columns].
+KERNEL(norm_weight_sums, 256, 1)
+(ARRAY(X, x), ARRAY(X, g), ARRAY(STATS, stats), ARRAY(COMPUTE, partial), i64 lines, i64 columns, i64 parts,
+ i64 length) {
+  AT(X, x);
+  AT(X, g);
+  AT(STATS, stats);
+  AT(COMPUTE, partial);
+  const i64 item = GROUP_ID(0) * 256 + (i64)LOCAL_ID(0);
+  const i64 part = item / columns, c = item % columns, begin = part * length;
+  if (part < parts) {
+    COMPUTE weight = (COMPUTE)0, bias = (COMPUTE)0;
+    for (i64 block = 0; block < length; block += 32) {
+      COMPUTE weight_sum = (COMPUTE)0, bias_sum = (COMPUTE)0;
+      for (i64 k = block; k < block + 32; ++k) {
+        const i64 line = begin + k;
+        if (line < lines) {
+          const STATS s = stats[line];
+          const COMPUTE v = NUMBER(g[line * columns + c]);
+          weight_sum += v * NORMALIZED(s, line * columns + c);
+          bias_sum += v;
+        }
+      }
+      weight += weight_sum;
+      bias += bias_sum;
+    }
+    partial[part * 2 * columns + c] = weight;
+    partial[(part * 2 + 1) * columns + c] = bias;
+  }
+}
+// A group a result.
+KERNEL(norm_weight_join, 256, 1)(ARRAY(COMPUTE, partial), ARRAY(X, y), i64 results, i64 parts) {
+  LOCAL_ARRAY(COMPUTE, shared, 256);
+  AT(COMPUTE, partial);
+  AT(X, y);
+  COMPUTE sum = (COMPUTE)0;
+  for (i64 from = 0; from < parts; from += 256) {
+    const i64 p = from + (i64)LOCAL_ID(0);
+    if (p < parts) sum += partial[p * results + GROUP_ID(0)];
+  }
+  sum = group_sum(shared, sum);
+  if (LOCAL_ID(0) == 0) STORE(y, GROUP_ID(0), sum);
+}
+#endif
