@@ -38,6 +38,7 @@ class KernelText {
   KernelText& define(std::string_view name, std::string_view value);
   KernelText& define(std::string_view name, int64_t value);
   KernelText& define(std::string_view name, DType type) { return define(name, type_name(type)); }
+  KernelText& add(std::string_view printed);  // in front of the family's file, behind what was defined so far
   // Element numbers of every space the text walks are below `count`: defines INDEX as u32 where they fit, else i64,
   // and DIVIDE(n, d, magic). Before prologue() and epilogue().
   KernelText& index(int64_t count);
