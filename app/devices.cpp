@@ -54,10 +54,12 @@ std::string cpu_text(const DeviceInfo& info) {
 }
 
 std::string other_text(const DeviceInfo& info) {
-  return fmt::format(
-      "{}  {}\n  units       {}\n  memory      {}\n  features    {}\n  measured    {:.0f} GFLOP/s, {:.1f} GB/s\n",
-      bold(info.device.str()), info.name, info.units, binary_bytes(static_cast<double>(info.memory_bytes)),
-      wrapped(info.features), info.peak_gflops, info.peak_gb_per_s);
+  std::string text =
+      fmt::format("{}  {}\n  units       {}\n  memory      {}\n  features    {}\n", bold(info.device.str()), info.name,
+                  info.units, binary_bytes(static_cast<double>(info.memory_bytes)), wrapped(info.features));
+  if (info.peak_gflops > 0)
+    text += fmt::format("  measured    {:.0f} GFLOP/s, {:.1f} GB/s\n", info.peak_gflops, info.peak_gb_per_s);
+  return text;
 }
 
 nlohmann::ordered_json json_of(const DeviceInfo& info) {

@@ -16,8 +16,23 @@
 
 namespace outrace::app {
 
+namespace {
+
+// PoCL and its like: an OpenCL device that is the CPU, slower than the CPU's own backend.
+bool is_cpu_in_disguise(Device device) {
+  if (device.type != DeviceType::opencl) return false;
+  const std::vector<std::string> features = backend_for(device).info(device).features;
+  return std::ranges::find(features, "cpu") != features.end();
+}
+
+}  // namespace
+
 std::vector<Device> race_devices(const RaceOptions& options) {
-  if (options.device_names.empty()) return found_devices();
+  if (options.device_names.empty()) {
+    std::vector<Device> found = found_devices();
+    if (!options.all) std::erase_if(found, is_cpu_in_disguise);
+    return found;
+  }
   std::vector<Device> devices;
   for (const std::string& name : options.device_names) {
     Device device;
@@ -180,6 +195,7 @@ void add_race(CLI::App& app, Command& command) {
   sub->add_option("--device", options.device_names, "Only this one (cpu, cuda, opencl:0); repeatable")
       ->allow_extra_args(false)
       ->type_name("NAME");
+  sub->add_flag("--all", options.all, "Also OpenCL's CPU devices (PoCL), which are no GPUs");
   size("--inputs", options.sizes.inputs, "Numbers a sample has");
   size("--hidden", options.sizes.hidden, "Width of the hidden layer");
   size("--outputs", options.sizes.outputs, "Classes");

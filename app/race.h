@@ -16,6 +16,7 @@ struct RaceOptions {
   double lr = 1e-3;
   uint64_t seed = 1;
   std::vector<std::string> device_names;
+  bool all = false;  // also OpenCL devices that are the CPU in disguise
   bool no_digits = false;
   int64_t epochs = 60;
   double at_least = 0;  // digits accuracy that must be reached
@@ -33,7 +34,7 @@ struct Result {
 
 constexpr int64_t kRaceWarmUp = 3;
 
-// The devices asked for, else all found. Throws UsageError or Error(device).
+// The devices asked for, else all found (of OpenCL's CPU devices only with --all). Throws UsageError or Error(device).
 std::vector<Device> race_devices(const RaceOptions& options);
 // A device's measured peak in f32; 0 when it has none.
 double peak_gflops(Device device);

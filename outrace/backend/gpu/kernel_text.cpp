@@ -40,6 +40,7 @@ KernelText& KernelText::program(std::string_view name, const TileProgram& progra
   PrintedProgram printed = print_program(name, program, plan, indices_fit_);
   head_ += printed.text;
   args = std::move(printed.args);
+  if (name == "EPILOGUE") epilogue_inner_ = printed.inner;
   return *this;
 }
 
@@ -53,7 +54,9 @@ KernelText& KernelText::epilogue(const TileProgram& p, const Plan& plan) {
 
 std::string KernelText::source(const DeviceFacts& facts) const {
   const char* prelude = facts.language == Language::cuda ? "prelude_cuda.cl" : "prelude_opencl.cl";
-  std::string out = facts.has_f64 ? "#define HAS_F64 1\n" : "#define HAS_F64 0\n";
+  // Types come in by definitions: a text without doubles spares the compiler that half of the dialect.
+  const bool doubles = facts.has_f64 && head_.find("f64") != std::string::npos;
+  std::string out = doubles ? "#define HAS_F64 1\n" : "#define HAS_F64 0\n";
   out += facts.rounds_sqrt ? "#define ROUNDS_SQRT 1\n" : "#define ROUNDS_SQRT 0\n";
   out += text_of(prelude);
   out += text_of("common.cl");

@@ -7,6 +7,8 @@ namespace {
 
 // Elements a work-item takes, a group apart: four loads in flight hide most of a card's latency.
 constexpr int64_t kEach = 4;
+// From this length on, the rows of arrays that are no dense runs are shared out whole: no division an element.
+constexpr int64_t kLongRow = 128;
 
 const char* always(const Call&, const Plan&, const DeviceFacts&) { return nullptr; }
 
@@ -16,6 +18,13 @@ void launch_program(const TileProgram& program, CallBuilder& b) {
   KernelText text("elementwise.cl");
   text.define("COMPUTE", program.compute).define("EACH", kEach).index(count + kEach * kGroup);
   text.epilogue(program, b.plan());
+  const int64_t inner = text.epilogue_inner();
+  text.define("ROWS", int64_t{inner >= kLongRow});
+  if (inner >= kLongRow) {
+    const int64_t pieces = groups_for(inner, kGroup * kEach);
+    return b.launch(text, "elementwise", {.groups = {pieces * (count / inner), 1, 1}},
+                    {Arg::i64(inner), Arg::i64(pieces)}, CallBuilder::epilogue);
+  }
   b.launch(text, "elementwise", {.groups = {groups_for(count, kGroup * kEach), 1, 1}}, {Arg::i64(count)},
            CallBuilder::epilogue);
 }

@@ -9,6 +9,7 @@
 #include "outrace/backend/gpu/binary_cache.h"
 #include "outrace/backend/gpu/kernel_rows.h"
 #include "outrace/backend/opencl/opencl_memory.h"
+#include "outrace/core/env.h"
 #include "outrace/core/error.h"
 
 namespace outrace::opencl {
@@ -201,9 +202,14 @@ class OpenclDriver final : public gpu::Driver {
     }
   }
 
+  // PoCL keeps its own, and asking it for a binary compiles everything once more.
+  bool keeps_binaries() const {
+    return facts_.driver.find("PoCL") == std::string::npos || !env_string("OUTRACE_KERNEL_CACHE").empty();
+  }
+
   cl_program compile(const std::string& source) {
     const std::string key = cat(source, "\n", options_, "\n", facts_.name, "\n", facts_.driver);
-    if (const auto binary = gpu::load_binary(key)) {
+    if (const auto binary = keeps_binaries() ? gpu::load_binary(key) : std::nullopt) {
       const size_t size = binary->size();
       const auto* bytes = reinterpret_cast<const unsigned char*>(binary->data());
       cl_int code = CL_SUCCESS, status = CL_SUCCESS;
@@ -226,7 +232,7 @@ class OpenclDriver final : public gpu::Driver {
       fail(ErrorKind::device, "[compile] ", facts_.name, " says ", error_name(built), " of a kernel's text:\n",
            log.substr(0, log.find('\0')), "\n", source);
     }
-    save(program, key);
+    if (keeps_binaries()) save(program, key);
     return program;
   }
 

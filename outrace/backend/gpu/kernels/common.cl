@@ -125,6 +125,11 @@ FUNCTIONS_(f64)
 FLOAT_FUNCTIONS_(f64)
 INLINE f64 sqrt_f64(f64 x) { return sqrt(x); }
 #endif
+INLINE f32 add_f32(f32 x, f32 z) { return x + z; }
+INLINE i64 add_i64(i64 x, i64 z) { return (i64)((u64)x + (u64)z); }
+#if HAS_F64
+INLINE f64 add_f64(f64 x, f64 z) { return x + z; }
+#endif
 INLINE i64 abs_i64(i64 x) { return x < 0 ? (i64)(0 - (u64)x) : x; }
 INLINE i64 floor_i64(i64 x) { return x; }
 INLINE i64 ceil_i64(i64 x) { return x; }
@@ -134,7 +139,7 @@ INLINE i64 fmod_i64(i64 x, i64 z) { return z == 0 || z == -1 ? 0 : x % z; }
 
 // ---- element numbers ----
 // n / d for n < 2^31, with d's {multiplier, shift << 32} from the host (Granlund and Montgomery).
-INLINE u32 div_by(u32 n, i64 magic) { return (MUL_HI(n, (u32)magic) + n) >> (u32)(magic >> 32); }
+INLINE u32 div_by(u32 n, i64 magic) { return ((u32)((u64)n * (u32)magic >> 32) + n) >> (u32)(magic >> 32); }
 
 // ---- scalars of a plan: 16 bytes each {i64 or f64, f32} ----
 INLINE i64 scalar_i64(const GLOBAL i64 *s) { return s[0]; }
