@@ -107,6 +107,29 @@ TEST(Gpu, TrainingGivesTheCpusLosses) {
   }
 }
 
+// More arrays than a kernel takes: alone, in front of a reduction, and behind a product.
+TEST(Gpu, ProgramsOfManyArraysAreSplit) {
+  const auto run = [](Device d) {
+    manual_seed(2);
+    std::vector<Tensor> x;
+    for (int i = 0; i < 60; ++i) x.push_back(randint(-9, 9, {7, 5}).to(DType::f32).to(d).eval());
+    const auto total = [&](Tensor sum) {
+      for (const Tensor& t : x) sum = sum + t * t;
+      return sum;
+    };
+    std::vector<std::vector<float>> out;
+    out.push_back(total(x[0]).to_vector<float>());
+    out.push_back(sum(total(x[1]), {.axes = {0}}).to_vector<float>());
+    out.push_back(total(matmul(x[0], x[1].t().slice(1, 0, 5))).to_vector<float>());
+    // Many results beside each other, in place.
+    std::vector<Tensor> y = x;
+    for (size_t i = 0; i < y.size(); ++i) y[i] = y[i] + x[(i + 1) % x.size()];
+    for (const Tensor& t : y) out.push_back(t.to_vector<float>());
+    return out;
+  };
+  for (const Device d : gpus()) EXPECT_EQ(run(d), run(Device()));
+}
+
 TEST(Gpu, ProductsOfEveryTileSize) {
   for (const Device d : gpus())
     for (const Shape& s :
