@@ -8,19 +8,12 @@
 #include "outrace/backend/cpu/convert.h"
 #include "outrace/backend/cpu/index.h"
 #include "outrace/backend/cpu/index_read.h"
+#include "outrace/backend/index_errors.h"
 #include "outrace/core/error.h"
 #include "outrace/core/thread.h"
 
 namespace outrace::cpu {
 namespace {
-
-// "[2, 0]": an element's place in an array.
-std::string place(const Shape& shape, int64_t position) {
-  const Strides strides = contiguous_strides(shape);
-  std::string out = "[";
-  for (int i = 0; i < shape.rank(); ++i) out += cat(i ? ", " : "", position / strides[i] % shape[i]);
-  return out + "]";
-}
 
 struct Rows {
   int64_t outer = 1, size = 1, inner = 1, n = 1;
@@ -143,12 +136,10 @@ std::vector<int64_t> bag_starts(DType dtype, const void* offsets, int64_t bags, 
   std::vector<int64_t> starts;
   for (int64_t b = 0; b < bags; ++b) {
     const int64_t v = offset_at(dtype, offsets, b), least = b == 0 ? 0 : starts.back();
-    if (v < least || v > rows || (b == 0 && v != 0))
-      fail(ErrorKind::value, "[embedding_bag] offsets must start with 0, not decrease and not pass the ", rows,
-           " indices; offset ", b, " is ", v, b == 0 ? "" : cat(" after ", least));
+    if (v < least || v > rows || (b == 0 && v != 0)) fail(ErrorKind::value, bag_error(rows, b, v, least));
     starts.push_back(v);
   }
-  if (bags == 0 && rows > 0) fail(ErrorKind::value, "[embedding_bag] ", rows, " indices need a bag; got no offsets");
+  if (bags == 0 && rows > 0) fail(ErrorKind::value, no_bags_error(rows));
   starts.push_back(rows);
   return starts;
 }
@@ -181,8 +172,7 @@ void IndexReader::throw_if_bad() const {
     const int64_t v = call_.index_dtype == DType::i32 ? static_cast<const int32_t*>(index_)[i]
                                                       : static_cast<const int64_t*>(index_)[i];
     if (v >= 0 && v < size_) continue;
-    fail(ErrorKind::value, "[", call_.op, "] index ", v, " at position ", place(call_.index, i),
-         " is out of range: axis ", call_.attrs.axis, " has ", size_, " entries");
+    fail(ErrorKind::value, index_error(call_.op, v, call_.index, i, call_.attrs.axis, size_));
   }
 }
 

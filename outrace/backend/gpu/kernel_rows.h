@@ -90,6 +90,10 @@ std::span<const KernelRow> scan_kernels();         // kernels_scan.cpp
 std::span<const KernelRow> statistics_kernels();   // kernels_statistics.cpp
 std::span<const KernelRow> layer_norm_kernels();   // kernels_norm.cpp
 std::span<const KernelRow> order_kernels();        // kernels_sort.cpp
+std::span<const KernelRow> index_kernels();        // kernels_index.cpp
+std::span<const KernelRow> index_add_kernels();    // kernels_index_add.cpp
+std::span<const KernelRow> bag_kernels();          // kernels_bag.cpp
+std::span<const KernelRow> movement_kernels();     // kernels_move.cpp
 
 std::span<const KernelRow> kernel_rows();
 // The first row that takes the call. Throws Error(device) "[op] opencl:0 has no kernel ..." with every row's reason if

@@ -26,6 +26,11 @@ KernelText& KernelText::define(std::string_view name, std::string_view value) {
 
 KernelText& KernelText::define(std::string_view name, int64_t value) { return define(name, std::to_string(value)); }
 
+KernelText& KernelText::add(std::string_view printed) {
+  head_ += printed;
+  return *this;
+}
+
 KernelText& KernelText::index(int64_t count) {
   indices_fit_ = count < kSmallSpace;
   define("DIVIDE(n, d, magic)", indices_fit_ ? "(i64)div_by((u32)(n), magic)" : "((n) / (d))");

@@ -44,6 +44,7 @@ class KernelText {
   KernelText& define(std::string_view name, std::string_view value);
   KernelText& define(std::string_view name, int64_t value);
   KernelText& define(std::string_view name, DType type) { return define(name, type_name(type)); }
+  KernelText& add(std::string_view printed);  // in front of the family's file, behind what was defined so far
   // Element numbers of every space the text walks are below `count`: defines INDEX, which is i64 (a u32 that may wrap
   // around keeps compilers for CPUs from seeing that neighbours lie side by side), and DIVIDE(n, d, magic), which
   // multiplies in u32 where the numbers fit. Before prologue() and epilogue().

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "outrace/core/env.h"
 #include "outrace/core/error.h"
 
 namespace outrace::opencl {
@@ -12,7 +13,16 @@ namespace {
 // A page of the reserved addresses; blocks of close sizes are interchangeable.
 constexpr int64_t kGrain = 4096;
 
-int64_t rounded(int64_t bytes) { return (std::max<int64_t>(bytes, 1) + kGrain - 1) / kGrain * kGrain; }
+// Blocks as long as they were asked for, so that a checker (tests/oclgrind.sh) sees the first byte behind each.
+bool exact() {
+  static const bool asked = env_int("OUTRACE_EXACT_BLOCKS", 0, 0, 1) == 1;
+  return asked;
+}
+
+int64_t rounded(int64_t bytes) {
+  bytes = std::max<int64_t>(bytes, 1);
+  return exact() ? bytes : (bytes + kGrain - 1) / kGrain * kGrain;
+}
 
 }  // namespace
 
@@ -34,7 +44,8 @@ void* Memory::create(int64_t bytes) {
 void* Memory::allocate(int64_t bytes) {
   const int64_t size = rounded(bytes);
   // Up to a quarter more than asked for is worth a creation saved.
-  if (const auto it = cached_.lower_bound(size); it != cached_.end() && it->first <= size + size / 4) {
+  if (const auto it = cached_.lower_bound(size);
+      it != cached_.end() && it->first <= (exact() ? size : size + size / 4)) {
     char* address = it->second;
     cached_bytes_ -= it->first;
     used_bytes_ += it->first;

@@ -169,6 +169,12 @@ INLINE void report(GLOBAL i64 *status, i32 number, i64 value, i64 at) {
   status[1] = value;
   status[2] = at;
 }
+// An index read at `position`, or -1 if it does not lie below `size`; `reports`: whether this item says so.
+INLINE i64 checked_entry(i64 index, i64 size, i64 position, i32 reports, GLOBAL i64 *status, i32 number) {
+  if (index >= 0 && index < size) return index;
+  if (reports) report(status, number, index, position);
+  return -1;
+}
 
 // ---- groups ----
 #define ADD(a, b) ((a) + (b))

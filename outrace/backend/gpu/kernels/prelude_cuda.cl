@@ -31,6 +31,7 @@ INLINE u64 MUL_HI(u64 a, u64 b) { return __umul64hi(a, b); }
 #define AS_U64(x) ((u64)__double_as_longlong(x))
 #define AS_F64(x) __longlong_as_double((i64)(x))
 #define COMPARE_EXCHANGE(p, expected, value) atomicCAS((i32 *)(p), expected, value)
+#define ATOMIC_MAX(p, value) atomicMax((i32 *)(p), value)
 #define CLZ(x) __clz((i32)(x))
 #define SQRT_F32(x) __fsqrt_rn(x)
 INLINE f32 rounded_sqrt(f32 x) { return __fsqrt_rn(x); }

@@ -40,6 +40,7 @@ typedef double f64;
 #define AS_U64(x) as_ulong(x)
 #define AS_F64(x) as_double(x)
 #define COMPARE_EXCHANGE(p, expected, value) atomic_cmpxchg((volatile __global i32 *)(p), expected, value)
+#define ATOMIC_MAX(p, value) atomic_max((volatile __global i32 *)(p), value)
 #define CLZ(x) clz(x)
 #define SQRT_F32(x) sqrt(x)
 // Within 1 ulp unless the device rounds it; one step of Newton with the exact remainder rounds it then.

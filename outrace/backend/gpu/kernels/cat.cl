@@ -1,0 +1,34 @@
+// Arrays side by side. MOVED: an unsigned type; INDEX; PARTS: 2 or 8 in a launch, the last ones perhaps empty.
+// Part k is `rows` pieces, piece r at k[r * k_step], and fills columns k_begin .. k_end of the launch's `width`, which
+// begin `skipped` columns from the row's start and are apart by `whole`.
+#define EACH 4
+#define PART(k) , ARRAY(MOVED, p##k), i64 p##k##_step, i64 p##k##_begin
+#define TAKE(k) \
+  if (c >= (INDEX)p##k##_begin) from = p##k + row * (INDEX)p##k##_step + (c - (INDEX)p##k##_begin);
+#if PARTS == 2
+#define PART_PARAMS PART(0) PART(1)
+#define PART_ARRAYS AT(MOVED, p0); AT(MOVED, p1);
+#define TAKE_PART TAKE(1)
+#else
+#define PART_PARAMS PART(0) PART(1) PART(2) PART(3) PART(4) PART(5) PART(6) PART(7)
+#define PART_ARRAYS                                                                                       \
+  AT(MOVED, p0); AT(MOVED, p1); AT(MOVED, p2); AT(MOVED, p3); AT(MOVED, p4); AT(MOVED, p5); AT(MOVED, p6); \
+  AT(MOVED, p7);
+#define TAKE_PART TAKE(1) TAKE(2) TAKE(3) TAKE(4) TAKE(5) TAKE(6) TAKE(7)
+#endif
+
+KERNEL(cat, 256, 1)
+(ARRAY(MOVED, y), i64 count, i64 whole, i64 skipped, i64 width, i64 width_magic PART_PARAMS) {
+  AT(MOVED, y);
+  PART_ARRAYS
+  const INDEX first = (INDEX)GROUP_ID(0) * (256 * EACH) + (INDEX)LOCAL_ID(0);
+  for (i32 k = 0; k < EACH; ++k) {
+    const INDEX i = first + (INDEX)k * 256;
+    if (i < (INDEX)count) {
+      const INDEX row = DIVIDE(i, (INDEX)width, width_magic), c = i - row * (INDEX)width;
+      const GLOBAL MOVED *from = p0 + row * (INDEX)p0_step + c;
+      TAKE_PART
+      y[row * (INDEX)whole + (INDEX)skipped + c] = *from;
+    }
+  }
+}
