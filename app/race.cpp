@@ -36,7 +36,7 @@ std::vector<Device> race_devices(const RaceOptions& options) {
   }
   std::vector<Device> devices;
   for (const std::string& name : options.device_names) {
-    const Device device = asked_device(name);
+    const Device device = name == "fastest" ? fastest_device(options) : asked_device(name);
     if (std::ranges::find(devices, device) == devices.end()) devices.push_back(device);
   }
   return devices;
@@ -96,6 +96,9 @@ std::string table_text(const std::vector<Row>& rows, const RaceOptions& options)
   text += ".\n";
   text += "peak: each device's own, measured now";
   text += options.no_digits ? ".\n" : "; digits: share of those held out that it read right.\n";
+  for (const Row& r : rows)
+    if (r.result.device.type != DeviceType::cpu)
+      text += fmt::format("transfers: {} {} a step\n", r.result.device.str(), binary_bytes(r.result.transfer_bytes));
   return text;
 }
 
@@ -114,6 +117,7 @@ nlohmann::ordered_json json_of(const Row& r) {
                                  {"speedup_over_cpu", nullptr},
                                  {"first_loss", r.result.first_loss},
                                  {"last_loss", r.result.last_loss},
+                                 {"transfer_bytes_per_step", r.result.transfer_bytes},
                                  {"digits_accuracy", nullptr}};
   if (r.speedup) json["speedup_over_cpu"] = *r.speedup;
   if (r.result.digits_accuracy) json["digits_accuracy"] = *r.result.digits_accuracy;
@@ -185,7 +189,7 @@ void add_race(CLI::App& app, Command& command) {
         ->type_name("N")
         ->capture_default_str();
   };
-  sub->add_option("--device", options.device_names, "Only this one (cpu, cuda, opencl:0); repeatable")
+  sub->add_option("--device", options.device_names, "Only this one (cpu, cuda, opencl:0, fastest); repeatable")
       ->allow_extra_args(false)
       ->type_name("NAME");
   sub->add_flag("--all", options.all, "Also OpenCL's CPU devices (PoCL), which are no GPUs");
@@ -216,6 +220,8 @@ void add_race(CLI::App& app, Command& command) {
       "  share of peak      of this device's own best in multiply-adds, measured now\n"
       "  speed-up over cpu  the CPU's time over this device's\n"
       "  digits right       share of the held-out digits\n"
+      "`--device fastest` times one step on each device found, takes the best, and\n"
+      "remembers it for this network, batch and set of devices.\n"
       "A sweep times the step at sizes from small to large, and says how much of it\n"
       "does not shrink with the arithmetic: there, small networks stop gaining.\n\n"
       "Examples:\n"

@@ -29,6 +29,7 @@ struct Result {
   Timing timing;
   double warm_up_ms = 0;  // all of the first kWarmUp steps
   double first_loss = 0, last_loss = 0;
+  double transfer_bytes = 0;  // a step, both ways between the host and a device with a memory of its own
   std::optional<double> digits_accuracy = {};  // share of the held-out digits, when that training was finished
 };
 
@@ -45,6 +46,12 @@ void check_loss(double loss, Device device, const std::string& when, const RaceO
 Result train_article(Device device, const RaceOptions& options, bool prints);
 // The digits' held-out accuracy after training; nothing when a signal came.
 std::optional<double> train_digits(Device device, const RaceOptions& options, bool prints);
+// Milliseconds of one step of this network, the best of kStepSamples; nothing when a signal came.
+constexpr int kStepSamples = 7;
+std::optional<double> time_step(const Sizes& sizes, Device device, const RaceOptions& options);
+// The device on which this network's step is fastest, of those found: measured once for a network, batch and set of
+// devices, then remembered in a file. Says which and why.
+Device fastest_device(const RaceOptions& options);
 // race --sweep.
 int sweep(const Common& common, const RaceOptions& options);
 

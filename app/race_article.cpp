@@ -4,6 +4,7 @@
 #include "app/race.h"
 #include "app/signals.h"
 #include "app/terminal.h"
+#include "outrace/core/profile.h"
 
 namespace outrace::app {
 namespace {
@@ -28,6 +29,8 @@ Result train_article(Device device, const RaceOptions& options, bool prints) {
   Result result{.device = device, .timing = {.steps_a_sample = report_every}};
   if (prints) out(fmt::format("Training on {}\n", device.str()));
   Stopwatch since_start, since_report, since_progress;
+  Transfers before = transfers();
+  int64_t counted_from = 0;
   int64_t counted = 0;  // steps since `since_report` began
   Tensor loss;
   for (int64_t i = 0; i < options.batches && stop_signal() == 0; ++i) {
@@ -52,6 +55,8 @@ Result train_article(Device device, const RaceOptions& options, bool prints) {
       loss.item();
       result.warm_up_ms = since_start.ms();
       result.timing.samples.clear();
+      before = transfers();
+      counted_from = result.steps;
       since_report = Stopwatch();
       counted = 0;
     }
@@ -61,6 +66,11 @@ Result train_article(Device device, const RaceOptions& options, bool prints) {
     if (result.timing.samples.empty() && counted > 0)
       result.timing.samples.push_back(since_report.ms() / static_cast<double>(counted));
   }
+  const Transfers now = transfers();
+  if (result.steps > counted_from)
+    result.transfer_bytes =
+        static_cast<double>(now.to_devices - before.to_devices + now.from_devices - before.from_devices) /
+        static_cast<double>(result.steps - counted_from);
   return result;
 }
 

@@ -18,41 +18,6 @@ namespace {
 
 constexpr int64_t kWidths[] = {32, 64, 128, 256, 512, 1024, 2048};
 constexpr int64_t kBatchSizes[] = {1, 4, 16, 64, 256, 1024};
-constexpr int64_t kMostBytes = int64_t{1} << 25;  // of data for one size: beyond most caches, quickly made
-constexpr double kWarmUpMs = 50;
-constexpr double kSampleMs = 20;
-constexpr int kSamples = 7;
-
-// Nothing when a signal came.
-std::optional<double> time_step(const Sizes& sizes, Device device, const RaceOptions& options) {
-  manual_seed(options.seed);
-  const Batches batches(sizes, options.batches, kMostBytes, DType::f32, device);
-  Training training(sizes, {.device = device, .lr = options.lr});
-  int64_t next = 0;
-  Tensor loss;
-  const auto run = [&](int64_t steps) {
-    for (int64_t i = 0; i < steps && stop_signal() == 0; ++i, ++next)
-      loss = training.step(batches.inputs[next % batches.count], batches.labels[next % batches.count]);
-    if (loss.defined()) loss.item();
-  };
-  const Stopwatch warm_up;
-  run(kRaceWarmUp);
-  double step_ms = warm_up.ms();
-  while (warm_up.ms() < kWarmUpMs && stop_signal() == 0) {
-    const Stopwatch watch;
-    run(1);
-    step_ms = watch.ms();
-  }
-  Timing timing{.steps_a_sample = std::max<int64_t>(1, std::llround(kSampleMs / step_ms))};
-  for (int i = 0; i < kSamples && stop_signal() == 0; ++i) {
-    const Stopwatch watch;
-    run(timing.steps_a_sample);
-    timing.samples.push_back(watch.ms() / static_cast<double>(timing.steps_a_sample));
-  }
-  if (stop_signal() != 0) return std::nullopt;
-  check_loss(loss.item(), device, fmt::format("after {} steps", next), options);
-  return timing.best();
-}
 
 // Wraps at blanks, so that long sentences stay readable on any terminal.
 std::string wrapped(const std::string& text, size_t columns) {
@@ -117,7 +82,7 @@ std::string text_of(const Sweep& sweep, const RaceOptions& options) {
   const std::string fixed = sweep.what == "width" ? fmt::format("{}-width-{}, batch {}", s.inputs, s.outputs, s.batch)
                                                   : fmt::format("{}-{}-{}", s.inputs, s.hidden, s.outputs);
   std::string text = fmt::format("{}, Adam, f32, {}, {}; ms a step: best of {} samples after warm-up\n", fixed,
-                                 counted(num_threads(), "thread"), name_of(active_isa()), kSamples);
+                                 counted(num_threads(), "thread"), name_of(active_isa()), kStepSamples);
   text += table.str(out_width());
   const int columns = out_width() > 0 ? std::min(out_width(), 120) : 100;
   for (const std::string& sentence : sweep.conclusions()) text += wrapped(sentence, static_cast<size_t>(columns));

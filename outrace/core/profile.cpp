@@ -8,6 +8,7 @@ namespace outrace {
 namespace {
 
 std::atomic<bool> switched_on{false};
+std::atomic<int64_t> to_devices{0}, from_devices{0};
 
 struct Collector {
   std::mutex mutex;
@@ -34,6 +35,15 @@ std::vector<CallProfile> take_profile() {
   Collector& c = collector();
   std::lock_guard hold(c.mutex);
   return std::exchange(c.calls, {});
+}
+
+Transfers transfers() {
+  return {to_devices.load(std::memory_order_relaxed), from_devices.load(std::memory_order_relaxed)};
+}
+
+void count_transfer(const Transfers& more) {
+  to_devices.fetch_add(more.to_devices, std::memory_order_relaxed);
+  from_devices.fetch_add(more.from_devices, std::memory_order_relaxed);
 }
 
 }  // namespace outrace

@@ -1,12 +1,12 @@
 #include "outrace/backend/gpu/binary_cache.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 
+#include "outrace/core/cache_file.h"
 #include "outrace/core/env.h"
 
 namespace outrace::gpu {
@@ -26,9 +26,8 @@ fs::path folder() {
   const std::string chosen = env_string("OUTRACE_KERNEL_CACHE");
   if (chosen == "off") return {};
   if (!chosen.empty()) return chosen;
-  if (const std::string xdg = env_string("XDG_CACHE_HOME"); !xdg.empty()) return fs::path(xdg) / "outrace/kernels";
-  const std::string home = env_string("HOME");
-  return home.empty() ? fs::path() : fs::path(home) / ".cache/outrace/kernels";
+  const fs::path cache = cache_folder();
+  return cache.empty() ? cache : cache / "kernels";
 }
 
 fs::path file_of(const fs::path& in, const std::string& key) {
@@ -57,18 +56,11 @@ std::optional<std::vector<char>> load_binary(const std::string& key) {
 void save_binary(const std::string& key, const std::vector<char>& binary) {
   const fs::path in = folder();
   if (in.empty() || binary.empty()) return;
-  std::error_code ignored;
-  fs::create_directories(in, ignored);
-  const fs::path to = file_of(in, key), part = fs::path(to.string() + fmt::format(".{}", ::getpid()));
   const Head head{binary.size(), hash_of({binary.data(), binary.size()}, kStart)};
-  std::ofstream file(part, std::ios::binary);
-  file.write(reinterpret_cast<const char*>(&head), sizeof head);
-  file.write(binary.data(), static_cast<std::streamsize>(binary.size()));
-  file.close();
-  if (file)
-    fs::rename(part, to, ignored);
-  else
-    fs::remove(part, ignored);
+  std::vector<char> bytes(sizeof head + binary.size());
+  std::memcpy(bytes.data(), &head, sizeof head);
+  std::memcpy(bytes.data() + sizeof head, binary.data(), binary.size());
+  write_cache_file(file_of(in, key), bytes);
 }
 
 }  // namespace outrace::gpu

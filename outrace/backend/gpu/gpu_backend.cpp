@@ -4,6 +4,7 @@
 
 #include "outrace/backend/gpu/gpu_program.h"
 #include "outrace/core/error.h"
+#include "outrace/core/profile.h"
 
 namespace outrace::gpu {
 
@@ -39,11 +40,13 @@ void GpuBackend::free(Device device, void* pointer, int64_t bytes) {
 void GpuBackend::copy_in(Device device, void* to, const void* host, int64_t bytes) {
   std::lock_guard hold(at(device).lock());
   if (bytes > 0) at(device).driver().copy_in(to, host, bytes);
+  count_transfer({.to_devices = bytes});
 }
 
 void GpuBackend::copy_out(Device device, void* host, const void* from, int64_t bytes) {
   std::lock_guard hold(at(device).lock());
   if (bytes > 0) at(device).driver().copy_out(host, from, bytes);
+  count_transfer({.from_devices = bytes});
   at(device).check_reports();
 }
 

@@ -120,6 +120,7 @@ void GpuProgram::upload_scalars(const std::vector<ScalarValue>& scalars) {
   if (!changed) return;
   const int64_t bytes = static_cast<int64_t>(uploaded_.size() * sizeof(int64_t));
   device_.driver().copy_in(addresses_[values_ + CallBuilder::scalars], uploaded_.data(), bytes);
+  count_transfer({.to_devices = bytes});
 }
 
 void GpuProgram::run(const Bindings& bindings) {
