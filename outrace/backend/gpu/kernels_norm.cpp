@@ -58,7 +58,7 @@ void make_norm(const Call& call, CallBuilder& b) {
   const size_t given = call.operands.size();
   const Arg weights = Arg::i32(given > 2 ? 3 : given > 1 ? 1 : 0), y = b.whole(call.result);
   if (!n.split)
-    return b.launch(n.text, "norm", line_grid(n.lines, n.lanes),
+    return b.launch(n.text, "norm_lines", line_grid(n.lines, n.lanes),
                     {n.operand(0), n.operand(1), n.operand(2), y, Arg::i64(n.lines), Arg::i64(n.columns), n.eps,
                      n.centered, weights});
   const Arg stats = n.stats();

@@ -225,7 +225,7 @@ INLINE SUMS line_sums(LOCAL COMPUTE *shared, const GLOBAL X *x, const GLOBAL X *
   return total;
 }
 
-KERNEL(norm, 256, 1)
+KERNEL(norm_lines, 256, 1)
 (ARRAY(X, x), ARRAY(X, weight), ARRAY(X, bias), ARRAY(X, y), i64 lines, i64 columns, COMPUTE eps, i32 centered,
  i32 weights) {
   LOCAL_ARRAY(COMPUTE, shared, 256);
