@@ -1,7 +1,7 @@
 // Arrays side by side. MOVED: an unsigned type; INDEX; PARTS: 2 or 8 in a launch, the last ones perhaps empty.
 // Part k is `rows` pieces, piece r at k[r * k_step], and fills columns k_begin .. k_end of the launch's `width`, which
 // begin `skipped` columns from the row's start and are apart by `whole`.
-#define EACH 4
+#define EACH 1
 #define PART(k) , ARRAY(MOVED, p##k), i64 p##k##_step, i64 p##k##_begin
 #define TAKE(k) \
   if (c >= (INDEX)p##k##_begin) from = p##k + row * (INDEX)p##k##_step + (c - (INDEX)p##k##_begin);
@@ -22,7 +22,7 @@ KERNEL(cat, 256, 1)
   AT(MOVED, y);
   PART_ARRAYS
   const INDEX first = (INDEX)GROUP_ID(0) * (256 * EACH) + (INDEX)LOCAL_ID(0);
-  for (i32 k = 0; k < EACH; ++k) {
+  UNROLL for (i32 k = 0; k < EACH; ++k) {
     const INDEX i = first + (INDEX)k * 256;
     if (i < (INDEX)count) {
       const INDEX row = DIVIDE(i, (INDEX)width, width_magic), c = i - row * (INDEX)width;
