@@ -131,6 +131,16 @@ TEST(GpuIndex, SumsAreFormedInTheCpusOrder) {
       expect_equal("scatter_add " + what, {numbers({4, 99}, t), random_ids(99, {4, n}), numbers({4, n}, t)},
                    [](const Args& a) { return scatter_add(a[0], 1, a[1], a[2]); });
     }
+  // Lines enough for an item each.
+  for (const DType t : {DType::f32, DType::bf16, DType::u8}) {
+    expect_equal(cat("scatter_add along lines of ", name_of(t)),
+                 {numbers({300, 70}, t), random_ids(70, {299, 50}), numbers({299, 50}, t)},
+                 [](const Args& a) { return scatter_add(a[0], 1, a[1], a[2]); });
+    if (t == DType::f32)
+      expect_equal("scatter_add along columns",
+                   {numbers({9, 9, 400}, t), random_ids(9, {7, 100, 350}), numbers({7, 100, 350}, t)},
+                   [](const Args& a) { return scatter_add(a[0], 1, a[1], a[2]); });
+  }
   // Many keys of many bits; and all of them one.
   expect_equal("a large table",
                {numbers({70'000, 2}, DType::f32), random_ids(70'000, {50'000}), numbers({50'000, 2}, DType::f32)},
@@ -296,6 +306,9 @@ TEST(GpuIndex, AnIndexOutOfRangeIsReported) {
     cases.push_back({"scatter", {flat, with(7, bad), ones({7}).eval()}, [](const Args& a) {
                        return scatter(a[0], 0, a[1], a[2]);
                      }});
+    cases.push_back({"scatter_add along lines",
+                     {zeros({300, 5}).eval(), with(12'000, bad).reshape({300, 40}).eval(), ones({300, 40}).eval()},
+                     [](const Args& a) { return scatter_add(a[0], 1, a[1], a[2]); }});
     for (const int64_t n : {7, 70, 7000}) {
       cases.push_back(
           {"index_add", {x, with(n, bad), term(n)}, [](const Args& a) { return index_add(a[0], 0, a[1], a[2]); }});
