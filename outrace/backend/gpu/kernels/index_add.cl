@@ -8,8 +8,8 @@
 #endif
 
 #if FEW
-// Few indices a line: each place looks at all of its line. INDEX_AT(i), SOURCE_AT(i): where the line's indices and terms
-// begin.
+// Few indices a line: each place looks at all of its line. INDEX_AT(i), SOURCE_AT(i): where the line's indices and
+// terms begin.
 KERNEL(add_few, 256, 1)
 (ARRAY(I, index), ARRAY(T, source), ARRAY(T, base), ARRAY(T, y), i64 count, i64 padding, i64 n, i64 index_step,
  i64 source_step, i64 size, i64 size_magic, i64 inner, i64 inner_magic INDEX_AT_PARAMS SOURCE_AT_PARAMS) {
@@ -39,8 +39,8 @@ KERNEL(add_few, 256, 1)
   }
 }
 #elif LINES
-// Many lines: an item walks each, in order of position. Sums stand in `sums`, [places]. TARGET(l), TERM(l): where line l
-// begins in the result and in the source, but for the axis.
+// Many lines: an item walks each, in order of position. Sums stand in `sums`, [places]. TARGET(l), TERM(l): where
+// line l begins in the result and in the source.
 KERNEL(start_sums, 256, 1)(ARRAY(T, base), ARRAY(ACC, sums), i64 count) {
   AT(T, base);
   AT(ACC, sums);

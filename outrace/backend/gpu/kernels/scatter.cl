@@ -1,7 +1,7 @@
 // Elements written where indices say; of those that go to one place the one with the highest position along the axis
 // wins. First each place gets the number of its winner: the largest, so the order of the atomics does not matter.
-// MOVED, I, INDEX, HAS_BASE. TARGET(i): where element i of the index's space goes, but for the axis; SOURCE(d): where the
-// elements that may go to d lie in the source, but for the axis.
+// MOVED, I, INDEX, HAS_BASE. TARGET(i): where element i of the index's space goes, but for the axis; SOURCE(d): where
+// the elements that may go to d lie in the source, but for the axis.
 #define EACH 1
 
 KERNEL(clear_winners, 256, 1)(ARRAY(i32, winner), i64 count) {
