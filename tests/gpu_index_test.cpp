@@ -219,6 +219,14 @@ TEST(GpuIndex, ArraysAreJoined) {
       });
     }
   }
+  expect_equal("cat of long pieces", {numbers({3, 5000}, DType::f32), numbers({5, 1300}, DType::f32)},
+               [](const Args& a) {
+                 return cat({a[0], a[1].slice(0, 1, 4).slice(1, 3, 1203), a[0]}, 1);
+               });
+  expect_equal("cat of long rows", {numbers({3, 5000}, DType::bf16), numbers({5, 5000}, DType::bf16)},
+               [](const Args& a) {
+                 return cat({a[0], a[1]});
+               });
   expect_equal("cat with nothing", {ones({2, 3}).eval(), zeros({2, 0}).eval()}, [](const Args& a) {
     return cat({a[1], a[0], a[1]}, 1);
   });
