@@ -70,8 +70,9 @@ TEST(GpuIndex, RowsAndElementsAreReadAsOnTheCpu) {
                  [](const Args& a) { return take(a[0], a[1]); });
     expect_equal("gather " + what, {x, random_ids(300, {30, 70}, i)},
                  [](const Args& a) { return gather(a[0], 1, a[1]); });
-    expect_equal("gather across " + what, {x, random_ids(37, {1001, 299}, i)},
-                 [](const Args& a) { return gather(a[0], 0, a[1]); });
+    if (t == DType::f32)
+      expect_equal("gather across " + what, {x, random_ids(37, {1001, 299}, i)},
+                   [](const Args& a) { return gather(a[0], 0, a[1]); });
     expect_equal("one_hot " + what, {random_ids(9, {41, 3}, i)}, [&](const Args& a) { return one_hot(a[0], 9, t); });
   }
   const Tensor cube = numbers({4, 5, 6, 7}, DType::f32);
@@ -86,6 +87,7 @@ TEST(GpuIndex, TheLastWriterWins) {
     const std::string what = cat("scatter of ", name_of(t), " by ", name_of(i));
     expect_equal(what, {numbers({7, 50}, t), random_ids(50, {7, 333}, i), numbers({7, 333}, t)},
                  [](const Args& a) { return scatter(a[0], 1, a[1], a[2]); });
+    if (t != DType::f32) continue;
     expect_equal(what, {numbers({10, 6, 5}, t), random_ids(6, {3, 40, 4}, i), numbers({3, 41, 5}, t)},
                  [](const Args& a) { return scatter(a[0], 1, a[1], a[2]); });
   }
@@ -96,17 +98,18 @@ TEST(GpuIndex, TheLastWriterWins) {
 // Whole numbers: sums are exact in any order; the orders themselves are compared below.
 TEST(GpuIndex, TermsAreAddedWhereIndicesSay) {
   manual_seed(3);
-  for (const DType t : kAllTypes) {
-    const DType i = t == DType::i32 || t == DType::f64 ? DType::i32 : DType::i64;
+  // A text each: the other dtypes take part in the order of sums below, and in forward_test.
+  for (const DType t : {DType::f32, DType::u8, DType::boolean, DType::i32}) {
+    const DType i = t == DType::i32 ? DType::i32 : DType::i64;
     const auto whole = [&](const Shape& s) {
       return randint(0, t == DType::boolean ? 2 : 3, s, {.dtype = DType::i64}).to(t).eval();
     };
     for (const int64_t n : {3, 40, 3000}) {
-      if (n == 40 && t != DType::f32) continue;
+      if (n != 3000 && t != DType::f32) continue;
       const std::string what = cat(name_of(t), " by ", n, " of ", name_of(i));
       expect_equal("index_add of rows of " + what, {whole({70, 5}), random_ids(70, {n}, i), whole({n, 5})},
                    [](const Args& a) { return index_add(a[0], 0, a[1], a[2]); });
-      if (t != DType::f32 && t != DType::boolean) continue;
+      if (t != DType::f32) continue;
       expect_equal("index_add inside " + what, {whole({2, 30, 3}), random_ids(30, {n}, i), whole({2, n, 3})},
                    [](const Args& a) { return index_add(a[0], 1, a[1], a[2]); });
       expect_equal("scatter_add of " + what, {whole({6, 20}), random_ids(20, {6, n}, i), whole({6, n})},
@@ -128,6 +131,16 @@ TEST(GpuIndex, SumsAreFormedInTheCpusOrder) {
       expect_equal("scatter_add " + what, {numbers({4, 99}, t), random_ids(99, {4, n}), numbers({4, n}, t)},
                    [](const Args& a) { return scatter_add(a[0], 1, a[1], a[2]); });
     }
+  // Lines enough for an item each.
+  for (const DType t : {DType::f32, DType::bf16, DType::u8}) {
+    expect_equal(cat("scatter_add along lines of ", name_of(t)),
+                 {numbers({300, 70}, t), random_ids(70, {299, 50}), numbers({299, 50}, t)},
+                 [](const Args& a) { return scatter_add(a[0], 1, a[1], a[2]); });
+    if (t == DType::f32)
+      expect_equal("scatter_add along columns",
+                   {numbers({9, 9, 400}, t), random_ids(9, {7, 100, 350}), numbers({7, 100, 350}, t)},
+                   [](const Args& a) { return scatter_add(a[0], 1, a[1], a[2]); });
+  }
   // Many keys of many bits; and all of them one.
   expect_equal("a large table",
                {numbers({70'000, 2}, DType::f32), random_ids(70'000, {50'000}), numbers({50'000, 2}, DType::f32)},
@@ -177,8 +190,9 @@ TEST(GpuIndex, BagsOfRows) {
     const Args a{randint(-9, 9, {30, 7}, {.dtype = DType::i64}).to(t).eval(), random_ids(30, {100}, i),
                  ids({0, 4, 4, 50, 99, 100, 100}, {7}, i)};
     for (const BagMode mode : {BagMode::sum, BagMode::mean, BagMode::max})
-      expect_equal(cat("bags of ", name_of(t), ", mode ", static_cast<int>(mode)), a,
-                   [&](const Args& args) { return embedding_bag(args[0], args[1], args[2], mode); });
+      if ((mode == BagMode::mean) == (t == DType::bf16))
+        expect_equal(cat("bags of ", name_of(t), ", mode ", static_cast<int>(mode)), a,
+                     [&](const Args& args) { return embedding_bag(args[0], args[1], args[2], mode); });
   }
 }
 
@@ -205,6 +219,14 @@ TEST(GpuIndex, ArraysAreJoined) {
       });
     }
   }
+  expect_equal("cat of long pieces", {numbers({3, 5000}, DType::f32), numbers({5, 1300}, DType::f32)},
+               [](const Args& a) {
+                 return cat({a[0], a[1].slice(0, 1, 4).slice(1, 3, 1203), a[0]}, 1);
+               });
+  expect_equal("cat of long rows", {numbers({3, 5000}, DType::bf16), numbers({5, 5000}, DType::bf16)},
+               [](const Args& a) {
+                 return cat({a[0], a[1]});
+               });
   expect_equal("cat with nothing", {ones({2, 3}).eval(), zeros({2, 0}).eval()}, [](const Args& a) {
     return cat({a[1], a[0], a[1]}, 1);
   });
@@ -215,8 +237,8 @@ TEST(GpuIndex, ArraysArePadded) {
   for (const DType t : kAllTypes) {
     const std::string what(name_of(t));
     const Args a{numbers({5, 6, 30}, t)};
-    if (t == DType::f32 || t == DType::u8)
-      for (const PadMode mode : {PadMode::constant, PadMode::reflect, PadMode::replicate, PadMode::circular})
+    if (t == DType::f32)
+      for (const PadMode mode : {PadMode::constant, PadMode::reflect})
         expect_equal(cat("pad of ", what, ", mode ", static_cast<int>(mode)), a, [&](const Args& args) {
           return pad(args[0], {3, 20, -1, 2, 1, 4}, mode);
         });
@@ -237,7 +259,7 @@ TEST(GpuIndex, ArraysArePadded) {
 
 TEST(GpuIndex, WindowsAreAddedUp) {
   manual_seed(10);
-  for (const DType t : kAllTypes)
+  for (const DType t : {DType::f32, DType::f16, DType::i32, DType::boolean})
     for (const int64_t step : {1, 3, 7}) {
       if (step != 3 && t != DType::f32) continue;
       const int64_t size = (50 - 1) * step + 5;
@@ -292,6 +314,9 @@ TEST(GpuIndex, AnIndexOutOfRangeIsReported) {
     cases.push_back({"scatter", {flat, with(7, bad), ones({7}).eval()}, [](const Args& a) {
                        return scatter(a[0], 0, a[1], a[2]);
                      }});
+    cases.push_back({"scatter_add along lines",
+                     {zeros({300, 5}).eval(), with(12'000, bad).reshape({300, 40}).eval(), ones({300, 40}).eval()},
+                     [](const Args& a) { return scatter_add(a[0], 1, a[1], a[2]); }});
     for (const int64_t n : {7, 70, 7000}) {
       cases.push_back(
           {"index_add", {x, with(n, bad), term(n)}, [](const Args& a) { return index_add(a[0], 0, a[1], a[2]); }});

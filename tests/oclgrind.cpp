@@ -174,6 +174,10 @@ constexpr std::pair<const char*, Function> kPaths[] = {
      [](Device d) {
        return scatter_add(whole({3, 8}, d), 1, below(8, {2, 50}, d), whole({2, 50}, d));
      }},
+    {"lines of elements added",
+     [](Device d) {
+       return scatter_add(whole({300, 3}, d), 1, below(3, {290, 40}, d), whole({290, 40}, d));
+     }},
     {"long rows selected",
      [](Device d) {
        return index_select(whole({4, 300}, d), 0, below(4, {3}, d));

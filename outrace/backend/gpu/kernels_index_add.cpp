@@ -1,5 +1,5 @@
 // index_add and scatter_add: each place's terms are added in order of position, whatever the device. Few indices are
-// looked through by every place; more are sorted by place first.
+// looked through by every place; many lines of scatter_add get an item each; all others are sorted by place first.
 #include <bit>
 
 #include "outrace/backend/gpu/places.h"
@@ -10,6 +10,8 @@ namespace {
 constexpr int64_t kFew = 32;           // indices a line that each place looks through
 constexpr int64_t kTile = kGroup * 8;  // positions that one group sorts; index_sort.cl
 constexpr int64_t kBins = 16;          // of a pass
+// scatter_add gives each line an item from so many lines on, if they are not much longer than they are many.
+constexpr int64_t kLines = 256, kLongLines = 16;
 // A group adds up a place where there are at least so many terms a place and at most so many places.
 constexpr int64_t kTeamTerms = 256, kTeamPlaces = 4096;
 
@@ -82,6 +84,33 @@ void make_few(const Call& call, CallBuilder& b) {
   b.launch(text, "add_few", {.groups = {groups_for(call.shape.numel()), 1, 1}}, std::move(args));
 }
 
+bool takes_lines(const Call& call) {
+  if (!terms_of(call).elements) return false;
+  const int64_t n = call.operand_shapes[0][static_cast<int>(std::get<IndexAttrs>(call.attrs).axis)];
+  const int64_t lines = n > 0 ? call.operand_shapes[0].numel() / n : 0;
+  return lines >= kLines && n <= kLongLines * lines;
+}
+
+void make_lines(const Call& call, CallBuilder& b) {
+  const int axis = static_cast<int>(std::get<IndexAttrs>(call.attrs).axis);
+  const Shape& index = call.operand_shapes[0];
+  const int64_t places = call.shape.numel(), n = index[axis], lines = index.numel() / n;
+  const bool in_place = compute_of(call.dtype) == call.dtype;  // the result holds the sums while they grow
+  const Arg sums = in_place ? b.whole(call.result) : b.scratch(places * size_of(compute_of(call.dtype)));
+  KernelText text = add_text(call, b, false);
+  text.define("LINES", 1);
+  std::vector<Arg> args{b.array(call.operands[0]), b.array(call.operands[1]), sums};
+  append_index_error(call, 0, axis, entries_of(call), b, args);
+  const Strides target = contiguous_strides(call.shape), term = contiguous_strides(index);
+  for (const int64_t v : {lines, n, entries_of(call), term[axis], target[axis]}) args.push_back(Arg::i64(v));
+  print_places(text, "TARGET", index.with(axis, 1), target, args);
+  print_places(text, "TERM", index.with(axis, 1), term, args);
+  const Grid each_place{.groups = {groups_for(places), 1, 1}};
+  b.launch(text, "start_sums", each_place, {base_of(call, b), sums, Arg::i64(places)});
+  b.launch(text, "add_lines", {.groups = {groups_for(lines), 1, 1}}, std::move(args));
+  if (!in_place) b.launch(text, "store_sums", each_place, {sums, b.whole(call.result), Arg::i64(places)});
+}
+
 struct Sorted {
   Arg keys, order, first;
 };
@@ -141,6 +170,7 @@ void make_add(const Call& call, CallBuilder& b) {
   const Terms t = terms_of(call);
   const int64_t places = call.shape.numel();
   if (places == 0) return launch_index_check(call, 0, attrs.axis, entries_of(call), b);
+  if (takes_lines(call)) return make_lines(call, b);
   const Sorted sorted = launch_sort(call, t, b);
   std::vector<Arg> args{sorted.first, sorted.order, b.array(call.operands[1]), base_of(call, b), b.whole(call.result)};
   for (const int64_t v : {places, attrs.padding, t.n}) args.push_back(Arg::i64(v));

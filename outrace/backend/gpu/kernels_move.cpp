@@ -38,6 +38,23 @@ std::vector<Part> parts_of(const Call& call) {
   return parts;
 }
 
+// A launch a part: no element asks where it comes from.
+constexpr int64_t kLongPiece = 256, kCut = 8 * kGroup;
+
+void launch_pieces(const Call& call, const std::vector<Part>& parts, int64_t rows, int64_t whole, int64_t unit,
+                   CallBuilder& b) {
+  KernelText text("cat.cl");
+  text.define("MOVED", moved_type(unit)).define("PARTS", 1);
+  int64_t skipped = 0;
+  for (const Part& p : parts) {
+    const int64_t columns = p.bytes / unit, cuts = groups_for(columns, kCut);
+    std::vector<Arg> args{b.array(*p.view), b.whole(call.result)};
+    for (const int64_t v : {columns, cuts, p.step / unit, whole / unit, skipped}) args.push_back(Arg::i64(v));
+    b.launch(text, "copy_pieces", {.groups = {rows * cuts, 1, 1}}, std::move(args));
+    skipped += columns;
+  }
+}
+
 void make_cat(const Call& call, CallBuilder& b) {
   const int axis = static_cast<int>(std::get<ConcatAttrs>(call.attrs).axis);
   if (call.shape.numel() == 0) return;
@@ -50,6 +67,11 @@ void make_cat(const Call& call, CallBuilder& b) {
     unit = std::min(unit, widest_unit({p.bytes, p.step, p.view->offset * element}));
     farthest = std::max(farthest, rows * p.step + p.bytes);
   }
+  const bool long_pieces =
+      parts.size() <= kParts && std::all_of(parts.begin(), parts.end(), [&](const Part& p) {
+        return p.bytes / unit >= kLongPiece && rows * groups_for(p.bytes / unit, kCut) < kSmallSpace;
+      });
+  if (long_pieces) return launch_pieces(call, parts, rows, whole, unit, b);
   int64_t skipped = 0;
   for (size_t first = 0; first < parts.size();) {
     const size_t some = std::min(kParts, parts.size() - first), slots = some <= 2 ? 2 : kParts;

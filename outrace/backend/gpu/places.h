@@ -32,7 +32,7 @@ void append_index_error(const Call& call, size_t index, int64_t axis, int64_t si
 void launch_index_check(const Call& call, size_t index, int64_t axis, int64_t size, CallBuilder& b);
 
 // Elements a work-item takes, a group apart.
-constexpr int64_t kEachMoved = 4;
+constexpr int64_t kEachMoved = 1;
 inline Grid moved_grid(int64_t count) { return {.groups = {groups_for(count, kGroup * kEachMoved), 1, 1}}; }
 constexpr int64_t kMovedSlack = kGroup * kEachMoved;  // element numbers that items behind the end compute
 

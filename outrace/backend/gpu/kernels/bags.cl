@@ -48,8 +48,8 @@ KERNEL(bag_of, 256, 1)(ARRAY(I, offsets), ARRAY(i64, bag), i64 bags, i64 rows) {
 }
 
 #ifdef X
-// best [bags, width]: the row of a bag with the largest number, the first of equal ones, a NaN before all; 0 for an empty
-// bag. X: stored type, COMPUTE.
+// best [bags, width]: the row of a bag with the largest number, the first of equal ones, a NaN before all; 0 for an
+// empty bag. X: stored type, COMPUTE.
 KERNEL(bag_argmax, 256, 1)(ARRAY(X, x), ARRAY(I, offsets), ARRAY(i64, best), i64 bags, i64 rows, i64 width) {
   AT(X, x);
   AT(I, offsets);

@@ -1,7 +1,23 @@
 // Arrays side by side. MOVED: an unsigned type; INDEX; PARTS: 2 or 8 in a launch, the last ones perhaps empty.
 // Part k is `rows` pieces, piece r at k[r * k_step], and fills columns k_begin .. k_end of the launch's `width`, which
-// begin `skipped` columns from the row's start and are apart by `whole`.
-#define EACH 4
+// begin `skipped` columns from the row's start and are apart by `whole`. PARTS 1: a launch a part, for long pieces.
+#if PARTS == 1
+// A group copies up to 8 * 256 columns of a row.
+KERNEL(copy_pieces, 256, 1)
+(ARRAY(MOVED, x), ARRAY(MOVED, y), i64 columns, i64 cuts, i64 step, i64 whole, i64 skipped) {
+  AT(MOVED, x);
+  AT(MOVED, y);
+  const i64 row = GROUP_ID(0) / cuts, begin = (GROUP_ID(0) - row * cuts) * (8 * 256);
+  const i64 end = begin + 8 * 256 < columns ? begin + 8 * 256 : columns;
+  const GLOBAL MOVED *from = x + row * step;
+  GLOBAL MOVED *to = y + (row * whole + skipped);
+  for (i64 start = begin; start < end; start += 256) {
+    const i64 c = start + LOCAL_ID(0);
+    if (c < end) to[c] = from[c];
+  }
+}
+#else
+#define EACH 1
 #define PART(k) , ARRAY(MOVED, p##k), i64 p##k##_step, i64 p##k##_begin
 #define TAKE(k) \
   if (c >= (INDEX)p##k##_begin) from = p##k + row * (INDEX)p##k##_step + (c - (INDEX)p##k##_begin);
@@ -22,7 +38,7 @@ KERNEL(cat, 256, 1)
   AT(MOVED, y);
   PART_ARRAYS
   const INDEX first = (INDEX)GROUP_ID(0) * (256 * EACH) + (INDEX)LOCAL_ID(0);
-  for (i32 k = 0; k < EACH; ++k) {
+  UNROLL for (i32 k = 0; k < EACH; ++k) {
     const INDEX i = first + (INDEX)k * 256;
     if (i < (INDEX)count) {
       const INDEX row = DIVIDE(i, (INDEX)width, width_magic), c = i - row * (INDEX)width;
@@ -32,3 +48,4 @@ KERNEL(cat, 256, 1)
     }
   }
 }
+#endif

@@ -8,8 +8,8 @@
 #endif
 
 #if FEW
-// Few indices a line: each place looks at all of its line. INDEX_AT(i), SOURCE_AT(i): where the line's indices and terms
-// begin.
+// Few indices a line: each place looks at all of its line. INDEX_AT(i), SOURCE_AT(i): where the line's indices and
+// terms begin.
 KERNEL(add_few, 256, 1)
 (ARRAY(I, index), ARRAY(T, source), ARRAY(T, base), ARRAY(T, y), i64 count, i64 padding, i64 n, i64 index_step,
  i64 source_step, i64 size, i64 size_magic, i64 inner, i64 inner_magic INDEX_AT_PARAMS SOURCE_AT_PARAMS) {
@@ -37,6 +37,41 @@ KERNEL(add_few, 256, 1)
     y[i] = CONVERT(T, ACC, sum);
 #endif
   }
+}
+#elif LINES
+// Many lines: an item walks each, in order of position. Sums stand in `sums`, [places]. TARGET(l), TERM(l): where
+// line l begins in the result and in the source.
+KERNEL(start_sums, 256, 1)(ARRAY(T, base), ARRAY(ACC, sums), i64 count) {
+  AT(T, base);
+  AT(ACC, sums);
+  const INDEX i = (INDEX)GROUP_ID(0) * 256 + (INDEX)LOCAL_ID(0);
+  if (i < (INDEX)count) sums[i] = START(i);
+}
+
+KERNEL(add_lines, 256, 1)
+(ARRAY(I, index), ARRAY(T, source), ARRAY(ACC, sums), ARRAY(i64, status), i32 number, i64 lines, i64 n, i64 size,
+ i64 source_step, i64 step TARGET_PARAMS TERM_PARAMS) {
+  AT(I, index);
+  AT(T, source);
+  AT(ACC, sums);
+  AT(i64, status);
+  const INDEX line = (INDEX)GROUP_ID(0) * 256 + (INDEX)LOCAL_ID(0);
+  if (line < (INDEX)lines) {
+    const INDEX term = TERM(line);
+    GLOBAL ACC *to = sums + TARGET(line);
+    for (i64 k = 0; k < n; ++k) {
+      const INDEX at = term + (INDEX)k * (INDEX)source_step;
+      const i64 entry = checked_entry((i64)index[at], size, (i64)at, 1, status, number);
+      if (entry >= 0) to[entry * step] = SUM(to[entry * step], CONVERT(ACC, T, source[at]));
+    }
+  }
+}
+
+KERNEL(store_sums, 256, 1)(ARRAY(ACC, sums), ARRAY(T, y), i64 count) {
+  AT(ACC, sums);
+  AT(T, y);
+  const INDEX i = (INDEX)GROUP_ID(0) * 256 + (INDEX)LOCAL_ID(0);
+  if (i < (INDEX)count) y[i] = CONVERT(T, ACC, sums[i]);
 }
 #else
 // Positions sorted by the entry they name (index_sort.cl): those of entry r are order[first[r] .. first[r + 1]).

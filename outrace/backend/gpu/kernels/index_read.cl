@@ -2,7 +2,7 @@
 // i32; INDEX. An index out of range is reported and reads as 0.
 // ELEMENTS: PLACE(i), where element i of the index's space lies in the array but for the axis. Else TEAMS: a group
 // copies a row.
-#define EACH 4
+#define EACH 1
 
 #if ELEMENTS
 KERNEL(gather, 256, 1)
@@ -13,7 +13,7 @@ KERNEL(gather, 256, 1)
   AT(MOVED, y);
   AT(i64, status);
   const INDEX first = (INDEX)GROUP_ID(0) * (256 * EACH) + (INDEX)LOCAL_ID(0);
-  for (i32 k = 0; k < EACH; ++k) {
+  UNROLL for (i32 k = 0; k < EACH; ++k) {
     const INDEX i = first + (INDEX)k * 256;
     if (i < (INDEX)count) {
       const i64 entry = checked_entry((i64)index[i], size, (i64)i, 1, status, number);
@@ -49,7 +49,7 @@ KERNEL(select_rows, 256, 1)
   AT(MOVED, y);
   AT(i64, status);
   const INDEX first = (INDEX)GROUP_ID(0) * (256 * EACH) + (INDEX)LOCAL_ID(0);
-  for (i32 k = 0; k < EACH; ++k) {
+  UNROLL for (i32 k = 0; k < EACH; ++k) {
     const INDEX i = first + (INDEX)k * 256;
     if (i < (INDEX)count) {
       const INDEX row = DIVIDE(i, (INDEX)inner, inner_magic), c = i - row * (INDEX)inner;
@@ -69,7 +69,7 @@ KERNEL(one_hot, 256, 1)
   AT(MOVED, y);
   AT(i64, status);
   const INDEX first = (INDEX)GROUP_ID(0) * (256 * EACH) + (INDEX)LOCAL_ID(0);
-  for (i32 k = 0; k < EACH; ++k) {
+  UNROLL for (i32 k = 0; k < EACH; ++k) {
     const INDEX i = first + (INDEX)k * 256;
     if (i < (INDEX)count) {
       const INDEX row = DIVIDE(i, (INDEX)classes, classes_magic), c = i - row * (INDEX)classes;

@@ -1,8 +1,8 @@
 // Elements written where indices say; of those that go to one place the one with the highest position along the axis
 // wins. First each place gets the number of its winner: the largest, so the order of the atomics does not matter.
-// MOVED, I, INDEX, HAS_BASE. TARGET(i): where element i of the index's space goes, but for the axis; SOURCE(d): where the
-// elements that may go to d lie in the source, but for the axis.
-#define EACH 4
+// MOVED, I, INDEX, HAS_BASE. TARGET(i): where element i of the index's space goes, but for the axis; SOURCE(d): where
+// the elements that may go to d lie in the source, but for the axis.
+#define EACH 1
 
 KERNEL(clear_winners, 256, 1)(ARRAY(i32, winner), i64 count) {
   AT(i32, winner);
@@ -31,7 +31,7 @@ KERNEL(take_winners, 256, 1)
   AT(MOVED, base);
   AT(MOVED, y);
   const INDEX first = (INDEX)GROUP_ID(0) * (256 * EACH) + (INDEX)LOCAL_ID(0);
-  for (i32 k = 0; k < EACH; ++k) {
+  UNROLL for (i32 k = 0; k < EACH; ++k) {
     const INDEX i = first + (INDEX)k * 256;
     if (i < (INDEX)count) {
       const i32 chosen = winner[i];
