@@ -11,7 +11,8 @@ namespace {
 const std::vector<KernelRow>& rows() {
   static const std::vector<KernelRow> all = [] {
     std::vector<KernelRow> list;
-    for (const auto family : {elementwise_kernels, reduce_kernels, matmul_kernels, row_kernels, random_kernels})
+    for (const auto family :
+         {elementwise_kernels, reduce_kernels, library_kernels, matmul_kernels, row_kernels, random_kernels})
       list.insert(list.end(), family().begin(), family().end());
     return list;
   }();
