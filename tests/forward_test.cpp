@@ -149,16 +149,25 @@ void with_known_gaps(const Check& check) {
   }
 }
 
+// Cases on GPUs. A text is compiled for each, so an elementwise op is met in its first case, and in some of the others:
+// how elements are found is printed apart from what is done with them. Likewise dtypes: all ops in f32 and f64, some
+// in the 16-bit floats, which differ in how elements are read and stored alone.
 void check_gpus(std::initializer_list<DType> dtypes) {
+  const std::vector<OpCase> cases = op_cases();
   for (const Device device : gpus())
     for (const DType dtype : dtypes) {
-      const std::vector<OpCase> cases = op_cases();
+      std::set<std::string> seen;
       for (size_t i = 0; i < cases.size(); ++i) {
-        // 16-bit floats differ in how elements are read and stored alone: some cases show that, of every family.
-        if (size_of(dtype) == 2 && i % 8 != 0) continue;
-        SCOPED_TRACE(cat(cases[i].name, " in ", name_of(dtype), " on ", device));
-        with_known_gaps([&] { check_floats(cases[i], dtype, device, reference_of(cases[i], dtype, device)); });
-        if (size_of(dtype) > 2) with_known_gaps([&] { check_gradients(cases[i], dtype, device); });
+        const OpCase& c = cases[i];
+        const bool some = i % 8 == 0, first = seen.insert(c.op).second;
+        const bool elementwise = std::any_of(all_ops().begin(), all_ops().end(), [&](const OpDef* op) {
+          return op->kind == OpKind::elementwise && op->name == c.op;
+        });
+        if (!some && (size_of(dtype) == 2 || (elementwise && !first))) continue;
+        SCOPED_TRACE(cat(c.name, " in ", name_of(dtype), " on ", device));
+        with_known_gaps([&] { check_floats(c, dtype, device, reference_of(c, dtype, device)); });
+        if (dtype == DType::f32 || (dtype == DType::f64 && some))
+          with_known_gaps([&] { check_gradients(c, dtype, device); });
         if (testing::Test::HasFatalFailure()) return;
       }
     }
@@ -182,10 +191,11 @@ void check_integers(const OpCase& c, DType dtype, Device device) {
 }
 
 TEST(Forward, OpsOfIntegersAreExact) {
+  int skipped = 0;  // on GPUs the narrow types take part in some cases: they are i64 that was read and stored otherwise
   for (Device device : found_devices())
     for (const OpCase& c : op_cases())
       for (const DType dtype : {DType::i64, DType::i32, DType::u8}) {
-        if (!c.integers) continue;
+        if (!c.integers || (device != Device() && dtype != DType::i64 && ++skipped % 4 != 0)) continue;
         SCOPED_TRACE(cat(c.name, " in ", name_of(dtype), " on ", device));
         with_known_gaps([&] { check_integers(c, dtype, device); });
         if (testing::Test::HasFatalFailure()) return;

@@ -1,4 +1,6 @@
 // Matrix products, batched and strided, with what follows fused in.
+#include <algorithm>
+
 #include "outrace/backend/gpu/kernel_rows.h"
 
 namespace outrace::gpu {
@@ -14,16 +16,10 @@ const char* matmul_why_not(const Call& call, const Plan& plan, const DeviceFacts
   return nullptr;
 }
 
-struct Tiles {
-  int64_t m, n;
-};
-
 // Large tiles read less, small ones fill more of the card; the choice is by size alone.
-Tiles tiles_for(int64_t batch, int64_t m, int64_t n) {
-  constexpr int64_t kEnoughGroups = 128;  // of 64 x 64: about one for each unit of a large card
-  if (batch * groups_for(m, 64) * groups_for(n, 64) >= kEnoughGroups && m > 32 && n > 32) return {64, 64};
-  return m > 16 || n > 16 ? Tiles{32, 32} : Tiles{16, 16};
-}
+constexpr int64_t kEnoughGroups = 128;  // about one for each unit of a large card
+// Fewer groups than this leave most of a card idle: a long k is then split, in parts of this length at least.
+constexpr int64_t kFewGroups = 64, kLongK = 1024, kPart = 256;
 
 void make_matmul(const Call& call, CallBuilder& b) {
   const View &left = call.operands[0], &right = call.operands[1];
@@ -31,25 +27,34 @@ void make_matmul(const Call& call, CallBuilder& b) {
   const int64_t n = call.operand_shapes[1][2];
   if (batch * m * n == 0) return;
   const DType type = compute_of(call.dtype);
-  const Tiles tile = tiles_for(batch, m, n);
+  const int64_t tile = batch * groups_for(m, 64) * groups_for(n, 64) >= kEnoughGroups && m > 32 && n > 32 ? 64 : 32;
+  const int64_t row_tiles = groups_for(m, tile), column_tiles = groups_for(n, tile);
+  const int64_t groups = batch * row_tiles * column_tiles;
+  int64_t parts = 1, length = k;
+  if (groups < kFewGroups && k >= kLongK) {
+    length = groups_for(groups_for(k, std::min(kEnoughGroups / groups, k / kPart)), 16) * 16;
+    parts = groups_for(k, length);
+  }
 
   KernelText text("matmul.cl");
   text.define("A", stored(left, b.plan())).define("B", stored(right, b.plan())).define("COMPUTE", type);
-  text.define("TILE_M", tile.m).define("TILE_N", tile.n);
+  text.define("TILE", tile).define("SPLIT", int64_t{parts > 1});
   text.define("A_ALONG_K", int64_t{left.strides[2] == 1 || left.strides[1] != 1});
   text.define("B_ALONG_K", int64_t{right.strides[2] != 1 && right.strides[1] == 1});
-  text.define("MULTIPLY_ADD(x, y, sum)",
-              type == DType::i64 ? "(i64)((u64)(sum) + (u64)(x) * (u64)(y))" : "fma(x, y, sum)");
   text.index(batch * m * n);
   text.epilogue(finish(call, type), b.plan());
 
-  const int64_t row_tiles = groups_for(m, tile.m), column_tiles = groups_for(n, tile.n);
   std::vector<Arg> args = {b.array(left), b.array(right)};
-  for (const int64_t v : {m, n, k, row_tiles, column_tiles, left.strides[0], left.strides[1], left.strides[2],
-                          right.strides[0], right.strides[1], right.strides[2]})
+  for (const int64_t v : {batch, m, n, k, length, row_tiles, column_tiles, left.strides[0], left.strides[1],
+                          left.strides[2], right.strides[0], right.strides[1], right.strides[2]})
     args.push_back(Arg::i64(v));
-  b.launch(text, "matmul", {.groups = {batch * row_tiles * column_tiles, 1, 1}, .local = {16, 16, 1}}, std::move(args),
-           CallBuilder::epilogue);
+  const Grid grid{.groups = {groups, parts, 1}, .local = {static_cast<int>(tile * tile / 16), 1, 1}};
+  if (parts == 1) return b.launch(text, "matmul", grid, std::move(args), CallBuilder::epilogue);
+  const Arg partial = b.scratch(parts * batch * m * n * size_of(type));
+  args.push_back(partial);
+  b.launch(text, "matmul", grid, std::move(args));
+  b.launch(text, "matmul_fold", {.groups = {groups_for(batch * m * n), 1, 1}},
+           {partial, Arg::i64(batch * m * n), Arg::i64(parts)}, CallBuilder::epilogue);
 }
 
 const KernelRow kRows[] = {

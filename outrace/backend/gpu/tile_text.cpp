@@ -107,8 +107,8 @@ class Printer {
       is_one &= stride == 0;
       dense *= dims_[k];
     }
-    if (is_one) return "0";
     if (is_dense) return "i";
+    if (is_one) return "0";
     needs_axes_ = true;
     std::string sum;
     for (int k = 0; k < rank(); ++k) {

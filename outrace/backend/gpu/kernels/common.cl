@@ -125,6 +125,11 @@ FUNCTIONS_(f64)
 FLOAT_FUNCTIONS_(f64)
 INLINE f64 sqrt_f64(f64 x) { return sqrt(x); }
 #endif
+INLINE f32 add_f32(f32 x, f32 z) { return x + z; }
+INLINE i64 add_i64(i64 x, i64 z) { return (i64)((u64)x + (u64)z); }
+#if HAS_F64
+INLINE f64 add_f64(f64 x, f64 z) { return x + z; }
+#endif
 INLINE i64 abs_i64(i64 x) { return x < 0 ? (i64)(0 - (u64)x) : x; }
 INLINE i64 floor_i64(i64 x) { return x; }
 INLINE i64 ceil_i64(i64 x) { return x; }

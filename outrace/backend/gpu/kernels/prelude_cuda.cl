@@ -13,7 +13,8 @@ typedef double f64;
 #define INLINE static __device__ __forceinline__
 #define GLOBAL
 #define LOCAL
-#define LOCAL_ARRAY(T, name, count) __shared__ T name[count]
+#define LOCAL_ARRAY(T, name, count) __shared__ __align__(16) T name[count]
+#define UNROLL _Pragma("unroll")
 #define ARRAY(T, x) T *x##_base, i64 x##_skip
 #define AT(T, x) T *x = (T *)((char *)x##_base + x##_skip)
 
@@ -33,3 +34,28 @@ INLINE u64 MUL_HI(u64 a, u64 b) { return __umul64hi(a, b); }
 #define CLZ(x) __clz((i32)(x))
 #define SQRT_F32(x) __fsqrt_rn(x)
 INLINE f32 rounded_sqrt(f32 x) { return __fsqrt_rn(x); }
+
+// Four numbers, .x to .w, in local memory at multiples of 16 bytes.
+#define VECTOR4_(T) \
+  struct __align__(16) T##x4 { \
+    T x, y, z, w; \
+  }; \
+  INLINE T##x4 splat_##T(T v) { \
+    const T##x4 out = {v, v, v, v}; \
+    return out; \
+  }
+VECTOR4_(f32)
+VECTOR4_(f64)
+VECTOR4_(i64)
+#define SPLAT4(T, value) PASTE(splat_, T)(value)
+#define LOAD4(T, p) (*(const PASTE(T, x4) *)(p))
+#define MULTIPLY_ADD4(T, s, v, sum) PASTE(multiply_add_, T)(s, v, sum)
+#define MULTIPLY_ADD_(T, one) \
+  INLINE T##x4 multiply_add_##T(T s, T##x4 v, T##x4 sum) { \
+    const T##x4 out = {one(s, v.x, sum.x), one(s, v.y, sum.y), one(s, v.z, sum.z), one(s, v.w, sum.w)}; \
+    return out; \
+  }
+INLINE i64 wrapping_fma(i64 x, i64 y, i64 sum) { return (i64)((u64)sum + (u64)x * (u64)y); }
+MULTIPLY_ADD_(f32, fma)
+MULTIPLY_ADD_(f64, fma)
+MULTIPLY_ADD_(i64, wrapping_fma)

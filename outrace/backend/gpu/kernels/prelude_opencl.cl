@@ -21,7 +21,8 @@ typedef double f64;
 #define INLINE static inline
 #define GLOBAL __global
 #define LOCAL __local
-#define LOCAL_ARRAY(T, name, count) __local T name[count]
+#define LOCAL_ARRAY(T, name, count) __local T name[count] __attribute__((aligned(32)))
+#define UNROLL __attribute__((opencl_unroll_hint))
 // An array as a kernel's parameter, and the pointer to its first element: handles have no arithmetic, so the offset
 // comes beside them.
 #define ARRAY(T, x) __global T *x##_base, i64 x##_skip
@@ -46,3 +47,20 @@ INLINE f32 rounded_sqrt(f32 x) {
   const f32 root = sqrt(x);
   return ROUNDS_SQRT || !(root > 0.0f) ? root : fma(fma(-root, root, x), 0.5f / root, root);
 }
+
+// Four numbers, .x to .w, in local memory at multiples of their size.
+typedef float4 f32x4;
+typedef long4 i64x4;
+#if HAS_F64
+typedef double4 f64x4;
+#endif
+#define SPLAT4(T, value) ((PASTE(T, x4))(value))
+#define LOAD4(T, p) (*(const LOCAL PASTE(T, x4) *)(p))
+#define MULTIPLY_ADD4(T, s, v, sum) PASTE(multiply_add_, T)(s, v, sum)
+INLINE f32x4 multiply_add_f32(f32 s, f32x4 v, f32x4 sum) { return fma((f32x4)(s), v, sum); }
+INLINE i64x4 multiply_add_i64(i64 s, i64x4 v, i64x4 sum) {
+  return as_long4(as_ulong4(sum) + (ulong4)((u64)s) * as_ulong4(v));
+}
+#if HAS_F64
+INLINE f64x4 multiply_add_f64(f64 s, f64x4 v, f64x4 sum) { return fma((f64x4)(s), v, sum); }
+#endif
