@@ -6,6 +6,7 @@
 #include <bit>
 
 #include "outrace/backend/gpu/kernel_rows.h"
+#include "outrace/backend/gpu/split.h"
 #include "outrace/core/env.h"
 #include "outrace/core/error.h"
 #include "outrace/core/number.h"
@@ -46,7 +47,7 @@ GpuProgram::GpuProgram(const Plan& plan, GpuDevice& device) : device_(device) {
     const KernelRow& row = choose_kernel(call, plan, builder.facts(), &passed_over);
     const int before = builder.launches();
     builder.begin(call);
-    row.make(call, builder);
+    make_call(row, call, builder);
     facts_.push_back({call.label, row.name, call.flops, call.bytes, builder.launches() - before});
     if (debug_level() >= 2)
       fmt::print(stderr, "[{}] {}: {}{}\n", call.device.str(), call.label, row.name,

@@ -35,6 +35,7 @@ KernelText& KernelText::program(std::string_view name, const TileProgram& progra
   PrintedProgram printed = print_program(name, program, plan, indices_fit_);
   head_ += printed.text;
   args = std::move(printed.args);
+  if (name == "EPILOGUE") epilogue_inner_ = printed.inner;
   return *this;
 }
 

@@ -11,11 +11,13 @@
 namespace outrace::gpu {
 
 // A tile program printed as a function, with macros NAME_PARAMS (of the kernel), NAME_ARRAYS (at its start) and
-// NAME(i) or NAME(i, value); see docs/gpu-kernels.md. `args` stand in the order of NAME_PARAMS.
+// NAME(i) or NAME(i, value), NAME_AT(i, outer, inner) or
+// NAME_AT(i, outer, inner, value); see docs/gpu-kernels.md. `args` stand in the order of NAME_PARAMS.
 struct PrintedProgram {
   std::string text;
   std::vector<Arg> args;
   int arrays = 0;
+  int64_t inner = 0;  // size of the last axis that NAME_AT takes apart from the others; 0: it looks at i alone
 };
 // `indices_fit`: element numbers are u32 and axes are taken apart by multiplication.
 PrintedProgram print_program(std::string_view name, const TileProgram& program, const Plan& plan, bool indices_fit);
@@ -43,6 +45,9 @@ class KernelText {
   KernelText& index(int64_t count);
   KernelText& prologue(const TileProgram& program, const Plan& plan);  // PROLOGUE(i), of type COMPUTE
   KernelText& epilogue(const TileProgram& program, const Plan& plan);  // EPILOGUE(i, value)
+  // Whether EPILOGUE_AT may be called with outer = i / size, inner = i % size: spares a division an element.
+  bool epilogue_takes(int64_t size) const { return epilogue_inner_ == 0 || epilogue_inner_ == size; }
+  int64_t epilogue_inner() const { return epilogue_inner_; }
   // Another fused program under a name of its own; its arguments are the caller's to pass.
   KernelText& program(std::string_view name, const TileProgram& program, const Plan& plan, std::vector<Arg>& args);
 
@@ -58,6 +63,7 @@ class KernelText {
   std::string head_;
   std::vector<Arg> prologue_args_, epilogue_args_;
   bool indices_fit_ = true;
+  int64_t epilogue_inner_ = 0;
 };
 
 }  // namespace outrace::gpu

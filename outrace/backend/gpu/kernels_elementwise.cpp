@@ -1,21 +1,30 @@
 // Tile programs without a producer: fused elementwise ops, casts, copies. And relayout, which between plain arrays is
 // a copy.
-#include "outrace/backend/gpu/kernel_rows.h"
+#include "outrace/backend/gpu/split.h"
 
 namespace outrace::gpu {
 namespace {
 
 // Elements a work-item takes, a group apart: four loads in flight hide most of a card's latency.
 constexpr int64_t kEach = 4;
+// From this length on, the rows of arrays that are no dense runs are shared out whole: no division an element.
+constexpr int64_t kLongRow = 128;
 
 const char* always(const Call&, const Plan&, const DeviceFacts&) { return nullptr; }
 
-void launch_program(const TileProgram& program, CallBuilder& b) {
+void launch_one(const TileProgram& program, CallBuilder& b) {
   const int64_t count = program.space.numel();
   if (count == 0) return;
   KernelText text("elementwise.cl");
   text.define("COMPUTE", program.compute).define("EACH", kEach).index(count + kEach * kGroup);
   text.epilogue(program, b.plan());
+  const int64_t inner = text.epilogue_inner();
+  text.define("ROWS", int64_t{inner >= kLongRow});
+  if (inner >= kLongRow) {
+    const int64_t pieces = groups_for(inner, kGroup * kEach);
+    return b.launch(text, "elementwise", {.groups = {pieces * (count / inner), 1, 1}},
+                    {Arg::i64(inner), Arg::i64(pieces)}, CallBuilder::epilogue);
+  }
   b.launch(text, "elementwise", {.groups = {groups_for(count, kGroup * kEach), 1, 1}}, {Arg::i64(count)},
            CallBuilder::epilogue);
 }
@@ -41,6 +50,10 @@ const KernelRow kRows[] = {
 };
 
 }  // namespace
+
+void launch_program(const TileProgram& program, CallBuilder& b) {
+  for (const TileProgram& piece : split_program(program, b)) launch_one(piece, b);
+}
 
 std::span<const KernelRow> elementwise_kernels() { return kRows; }
 

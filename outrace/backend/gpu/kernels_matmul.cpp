@@ -43,12 +43,14 @@ void make_matmul(const Call& call, CallBuilder& b) {
   text.define("B_ALONG_K", int64_t{right.strides[2] != 1 && right.strides[1] == 1});
   text.index(batch * m * n);
   text.epilogue(finish(call, type), b.plan());
+  text.define("FINISH(i, row, column, value)",
+              text.epilogue_takes(n) ? "EPILOGUE_AT(i, row, column, value)" : "EPILOGUE(i, value)");
 
   std::vector<Arg> args = {b.array(left), b.array(right)};
   for (const int64_t v : {batch, m, n, k, length, row_tiles, column_tiles, left.strides[0], left.strides[1],
                           left.strides[2], right.strides[0], right.strides[1], right.strides[2]})
     args.push_back(Arg::i64(v));
-  const Grid grid{.groups = {groups, parts, 1}, .local = {static_cast<int>(tile * tile / 16), 1, 1}};
+  const Grid grid{.groups = {groups, parts, 1}, .local = {static_cast<int>(tile), static_cast<int>(tile / 16), 1}};
   if (parts == 1) return b.launch(text, "matmul", grid, std::move(args), CallBuilder::epilogue);
   const Arg partial = b.scratch(parts * batch * m * n * size_of(type));
   args.push_back(partial);

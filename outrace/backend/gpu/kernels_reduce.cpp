@@ -11,8 +11,7 @@ namespace {
 constexpr int64_t kTeamRow = 128;
 // Enough items (or groups) to fill a large card; more segments only add partial sums.
 constexpr int64_t kEnoughItems = 64 * 1024, kEnoughGroups = 1024;
-// Elements a segment keeps at least: below that a second launch takes longer than it saves (a bias gradient over a
-// batch of 64 is one launch).
+// Elements a segment keeps at least, so that partial sums stay a small part of the traffic.
 constexpr int64_t kItemSegment = 128, kTeamSegment = 16 * kGroup;
 // From so many results on, an item each folds the partial sums.
 constexpr int64_t kManyResults = 256;

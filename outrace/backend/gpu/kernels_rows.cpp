@@ -7,6 +7,8 @@ namespace {
 
 // From this length on a group shares a row.
 constexpr int64_t kTeamRow = 64;
+// Up to so many short rows, one group makes the loss in one launch: four rounds of an item a row.
+constexpr int64_t kSmallBatch = 1024;
 
 KernelText row_text(DType stored_type, int64_t columns) {
   KernelText text("rows.cl");
@@ -65,10 +67,14 @@ void make_loss(const Call& call, CallBuilder& b) {
   const int64_t rows = call.operand_shapes[0][0], columns = call.operand_shapes[0][1];
   const DType type = stored(call.operands[0], b.plan());
   const bool each = attrs.reduction == Reduction::none;
-  const Arg losses = each ? b.whole(call.result) : b.scratch(rows * size_of(compute_of(type)));
   const Arg targets = b.array(call.operands[1]), ignored = Arg::i64(attrs.ignore_index);
   KernelText text = loss_text(call, b);
   text.define("LOSS", each ? type : compute_of(type));
+  if (!each && columns < kTeamRow && rows <= kSmallBatch)
+    return b.launch(text, "cross_entropy_small", {.groups = {1, 1, 1}},
+                    {b.array(call.operands[0]), targets, b.whole(call.result), b.status_buffer(), target_error(call, b),
+                     Arg::i64(rows), Arg::i64(columns), ignored});
+  const Arg losses = each ? b.whole(call.result) : b.scratch(rows * size_of(compute_of(type)));
   b.launch(text, "cross_entropy", row_grid(rows, columns),
            {b.array(call.operands[0]), targets, losses, b.status_buffer(), target_error(call, b), Arg::i64(rows),
             Arg::i64(columns), ignored});

@@ -154,23 +154,32 @@ class Printer {
                            type_name(s.dtype), compute_, s.reg);
   }
 
-  // i0 .. of the collapsed axes.
+  // i0 .. of the collapsed axes, from the last one's and the number of what is before it.
   std::string axes_text() {
     if (!needs_axes_) return "";
-    std::string text = "  INDEX rest = i;\n";
-    for (int k = rank() - 1; k > 0; --k) {
-      const std::string d = number(dims_[k]);
-      const std::string quotient =
-          small_ ? fmt::format("div_by(rest, {})", number(magic_of(dims_[k]))) : fmt::format("rest / {}", d);
-      text +=
-          fmt::format("  const INDEX q{0} = {1}, i{0} = rest - q{0} * (INDEX){2};\n  rest = q{0};\n", k, quotient, d);
-    }
+    std::string text = fmt::format("  const INDEX i{} = inner;\n", rank() - 1);
+    if (rank() == 1) return text;
+    text += "  INDEX rest = outer;\n";
+    for (int k = rank() - 2; k > 0; --k)
+      text += fmt::format("  const INDEX q{0} = {1}, i{0} = rest - q{0} * (INDEX){2};\n  rest = q{0};\n", k,
+                          quotient("rest", k), sizes_[k]);
     return text + "  const INDEX i0 = rest;\n";
+  }
+
+  // `n` divided by the size of axis k.
+  std::string quotient(const std::string& n, int k) {
+    if (sizes_[k].empty()) {
+      sizes_[k] = number(dims_[k]);
+      magics_[k] = small_ ? number(magic_of(dims_[k])) : "";
+    }
+    return small_ ? fmt::format("div_by({}, {})", n, magics_[k]) : fmt::format("({} / {})", n, sizes_[k]);
   }
 
   PrintedProgram assemble() {
     PrintedProgram out;
-    const std::string axes = axes_text();
+    sizes_.resize(dims_.size());
+    magics_.resize(dims_.size());
+    const std::string axes = axes_text(), outer = needs_axes_ ? quotient("i", rank() - 1) : "";
     std::string params, starts, formals, actuals;
     for (const Array& a : array_list_) {
       params += fmt::format(", ARRAY({}, {})", a.type, a.name);
@@ -183,13 +192,25 @@ class Printer {
       formals += ", i64 " + n;
       actuals += ", " + n;
     }
-    const bool value = !hands_out();  // a program with stores is handed the producer's value, used or not
-    const std::string result = hands_out() ? fmt::format("  return r{};\n", p_.result) : "";
-    out.text = fmt::format(
-        "#define {0}_PARAMS {1}\n#define {0}_ARRAYS {2}\nINLINE {3} {0}_function(INDEX i{4}{5}) {{\n{6}{7}{8}{9}}}\n"
-        "#define {0}(i{10}) {0}_function(i{10}{11})\n",
-        name_, params, starts, hands_out() ? std::string(compute_) : "void", value ? ", " + compute_ + " value" : "",
-        formals, axes, body_, stores_, result, value ? ", value" : "", actuals);
+    const std::string type = hands_out() ? compute_ : "void", result = hands_out() ? reg(p_.result) : "";
+    // A program with stores is handed the producer's value, used or not.
+    const std::string value_formal = hands_out() ? "" : ", " + compute_ + " value",
+                      value = hands_out() ? "" : ", value";
+    out.text = fmt::format("#define {0}_PARAMS {1}\n#define {0}_ARRAYS {2}\n", name_, params, starts);
+    out.text += fmt::format("INLINE {} {}_function(INDEX i{}{}{}) {{\n{}{}{}{}}}\n", type, name_,
+                            needs_axes_ ? ", INDEX outer, INDEX inner" : "", value_formal, formals, axes, body_,
+                            stores_, hands_out() ? "  return " + result + ";\n" : "");
+    if (needs_axes_) {
+      out.text += fmt::format(
+          "INLINE {0} {1}_from(INDEX i{2}{3}) {{\n  const INDEX outer = {4};\n  {5}{1}_function(i, outer, i - outer * "
+          "(INDEX){6}{7}{8});\n}}\n#define {1}(i{7}) {1}_from(i{7}{8})\n#define {1}_AT(i, outer, inner{7}) "
+          "{1}_function(i, outer, inner{7}{8})\n",
+          type, name_, value_formal, formals, outer, hands_out() ? "return " : "", sizes_[rank() - 1], value, actuals);
+      out.inner = dims_.back();
+    } else {
+      out.text += fmt::format("#define {0}(i{1}) {0}_function(i{1}{2})\n#define {0}_AT(i, outer, inner{1}) {0}(i{1})\n",
+                              name_, value, actuals);
+    }
     out.args = std::move(array_args_);
     out.args.insert(out.args.end(), number_args_.begin(), number_args_.end());
     out.arrays = static_cast<int>(array_list_.size());
@@ -211,7 +232,7 @@ class Printer {
   std::vector<int> axes_;  // the innermost axis of the space in each
   std::map<std::string, int> arrays_;
   std::vector<Array> array_list_;
-  std::vector<std::string> numbers_;
+  std::vector<std::string> numbers_, sizes_, magics_;
   std::vector<Arg> array_args_, number_args_;
   std::string body_, stores_;
   bool needs_axes_ = false, reads_scalars_ = false;

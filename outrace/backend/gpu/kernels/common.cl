@@ -139,7 +139,7 @@ INLINE i64 fmod_i64(i64 x, i64 z) { return z == 0 || z == -1 ? 0 : x % z; }
 
 // ---- element numbers ----
 // n / d for n < 2^31, with d's {multiplier, shift << 32} from the host (Granlund and Montgomery).
-INLINE u32 div_by(u32 n, i64 magic) { return (MUL_HI(n, (u32)magic) + n) >> (u32)(magic >> 32); }
+INLINE u32 div_by(u32 n, i64 magic) { return ((u32)((u64)n * (u32)magic >> 32) + n) >> (u32)(magic >> 32); }
 
 // ---- scalars of a plan: 16 bytes each {i64 or f64, f32} ----
 INLINE i64 scalar_i64(const GLOBAL i64 *s) { return s[0]; }

@@ -1,7 +1,8 @@
 // [batch, m, k] times [batch, k, n], any strides. A group makes a tile of TILE x TILE results from pieces of both
 // matrices in local memory; its (TILE / 4) ^ 2 items hold 4 x 4 results each, a row of them in a vector.
 // A, B (stored types), COMPUTE, INDEX, TILE (32 or 64), A_ALONG_K, B_ALONG_K (which axis neighbouring items read),
-// SPLIT: each group takes `length` of k, and matmul_fold adds the parts up; EPILOGUE.
+// SPLIT: each group takes `length` of k, and matmul_fold adds the parts up; EPILOGUE,
+// FINISH(i, row, column, value): which of EPILOGUE and EPILOGUE_AT fits.
 #define SIDE (TILE / 4)
 #define LANES (SIDE * SIDE)
 #define STEP 16
@@ -13,18 +14,18 @@
 #if SPLIT
 #define LAST_PARAMS , ARRAY(COMPUTE, partial)
 #define LAST_ARRAYS AT(COMPUTE, partial);
-#define HAND_OVER(i, value) partial[part * batches * m * n + (i)] = value
+#define HAND_OVER(row, column, value) partial[(part * batches * m + (row)) * n + (column)] = value
 #else
 #define LAST_PARAMS EPILOGUE_PARAMS
 #define LAST_ARRAYS EPILOGUE_ARRAYS
-#define HAND_OVER(i, value) EPILOGUE((INDEX)(i), value)
+#define HAND_OVER(row, column, value) FINISH((INDEX)((row) * n + (column)), (INDEX)(row), (INDEX)(column), value)
 #endif
 
 // Number p of the elements that an item brings in: {along the tile, along k}.
-#define ALONG_TILE(along_k, p) ((along_k) ? lane / STEP + (p) * (LANES / STEP) : lane % TILE)
-#define ALONG_STEP(along_k, p) ((along_k) ? lane % STEP : lane / TILE + (p) * (LANES / TILE))
+#define ALONG_TILE(along_k, p) ((along_k) ? lane / STEP + (p) * (LANES / STEP) : LOCAL_ID(0))
+#define ALONG_STEP(along_k, p) ((along_k) ? lane % STEP : LOCAL_ID(1) + (p) * (LANES / TILE))
 
-KERNEL(matmul, LANES, 1)
+KERNEL(matmul, TILE, LANES / TILE)
 (ARRAY(A, a), ARRAY(B, b), i64 batches, i64 m, i64 n, i64 k, i64 length, i64 row_tiles, i64 column_tiles, i64 a_batch,
  i64 a_row, i64 a_column, i64 b_batch, i64 b_row, i64 b_column LAST_PARAMS) {
   LOCAL_ARRAY(COMPUTE, a_tile, STEP *PITCH);
@@ -32,7 +33,7 @@ KERNEL(matmul, LANES, 1)
   AT(A, a);
   AT(B, b);
   LAST_ARRAYS
-  const i32 lane = LOCAL_ID(0), x = lane % SIDE * 4, y = lane / SIDE * 4;
+  const i32 lane = LOCAL_ID(1) * TILE + LOCAL_ID(0), x = lane % SIDE * 4, y = lane / SIDE * 4;
   const i64 group = GROUP_ID(0), tile = group / column_tiles, part = GROUP_ID(1);
   const i64 first_column = (group - tile * column_tiles) * TILE;
   const i64 batch = tile / row_tiles, first_row = (tile - batch * row_tiles) * TILE;
@@ -76,14 +77,22 @@ KERNEL(matmul, LANES, 1)
     BARRIER();
   }
 
-#define ONE(i, j, value) \
-  if (y + i < rows && x + j < columns) HAND_OVER(at + i * n + j, value);
-#define FOUR(i, v) ONE(i, 0, v.x) ONE(i, 1, v.y) ONE(i, 2, v.z) ONE(i, 3, v.w)
-  const i64 at = (batch * m + first_row + y) * n + first_column + x;
-  FOUR(0, sum0)
-  FOUR(1, sum1)
-  FOUR(2, sum2)
-  FOUR(3, sum3)
+  // Results go through local memory, so that neighbouring items hand over neighbouring columns: pass i takes the rows
+  // 4 r + i of the tile.
+#define PASS(i, sum) \
+  STORE4(COMPUTE, a_tile + y / 4 * PITCH + x, sum); \
+  BARRIER(); \
+  for (i32 r = 0; r < SIDE; r += LANES / TILE) { \
+    const i32 row = 4 * (r + LOCAL_ID(1)) + i; \
+    if (row < rows && LOCAL_ID(0) < columns) \
+      HAND_OVER(batch * m + first_row + row, first_column + LOCAL_ID(0), \
+                a_tile[(r + LOCAL_ID(1)) * PITCH + LOCAL_ID(0)]); \
+  } \
+  BARRIER();
+  PASS(0, sum0)
+  PASS(1, sum1)
+  PASS(2, sum2)
+  PASS(3, sum3)
 }
 
 #if SPLIT

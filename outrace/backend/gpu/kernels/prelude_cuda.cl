@@ -49,6 +49,7 @@ VECTOR4_(f64)
 VECTOR4_(i64)
 #define SPLAT4(T, value) PASTE(splat_, T)(value)
 #define LOAD4(T, p) (*(const PASTE(T, x4) *)(p))
+#define STORE4(T, p, v) *(PASTE(T, x4) *)(p) = v
 #define MULTIPLY_ADD4(T, s, v, sum) PASTE(multiply_add_, T)(s, v, sum)
 #define MULTIPLY_ADD_(T, one) \
   INLINE T##x4 multiply_add_##T(T s, T##x4 v, T##x4 sum) { \

@@ -56,6 +56,7 @@ typedef double4 f64x4;
 #endif
 #define SPLAT4(T, value) ((PASTE(T, x4))(value))
 #define LOAD4(T, p) (*(const LOCAL PASTE(T, x4) *)(p))
+#define STORE4(T, p, v) *(LOCAL PASTE(T, x4) *)(p) = v
 #define MULTIPLY_ADD4(T, s, v, sum) PASTE(multiply_add_, T)(s, v, sum)
 INLINE f32x4 multiply_add_f32(f32 s, f32x4 v, f32x4 sum) { return fma((f32x4)(s), v, sum); }
 INLINE i64x4 multiply_add_i64(i64 s, i64x4 v, i64x4 sum) {

@@ -36,7 +36,11 @@ INLINE INDEX reduced_at(INDEX i, PASTE(AXES_PARAMS_, REDUCED_AXES)(r)) {
   i64 results, i64 count, i64 segments, i64 length, PASTE(AXES_PARAMS_, KEPT_AXES)(k),           \
       PASTE(AXES_PARAMS_, REDUCED_AXES)(r)
 #define KEPT(i) kept_at(i, PASTE(AXES_ARGS_, KEPT_AXES)(k))
+#if TEAMS && REDUCED_AXES == 1
+#define REDUCED(i) (i)
+#else
 #define REDUCED(i) reduced_at(i, PASTE(AXES_ARGS_, REDUCED_AXES)(r))
+#endif
 
 // Elements added one after another before their sum is added to the total: keeps rounding near that of a tree.
 #define RUN 64

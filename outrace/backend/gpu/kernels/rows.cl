@@ -100,6 +100,37 @@ KERNEL(cross_entropy, 256, 1)
   }
 }
 
+#if !TEAMS && REDUCTION != 0
+// One group for a small batch of short rows: the losses and their sum.
+KERNEL(cross_entropy_small, 256, 1)
+(ARRAY(X, x), ARRAY(TARGET, targets), ARRAY(X, loss), ARRAY(i64, status), i32 number, i64 rows, i64 columns,
+ i64 ignored) {
+  LOCAL_ARRAY(COMPUTE, shared, 256);
+  LOCAL_ARRAY(i64, shared_count, 256);
+  AT(X, x);
+  AT(TARGET, targets);
+  AT(X, loss);
+  AT(i64, status);
+  COMPUTE total = (COMPUTE)0;
+  i64 kept = 0;
+  for (i64 from = 0; from < rows; from += 256) {
+    const i64 row = from + (i64)LOCAL_ID(0);
+    if (row < rows) {
+      const i64 chosen = class_of(targets, row, columns, ignored, status, number);
+      kept += (i64)targets[row] != ignored;
+      if (chosen >= 0) {
+        const GLOBAL X *mine = x + row * columns;
+        const COMPUTE largest = row_max(shared, mine, columns);
+        total += LOG(row_sum(shared, mine, columns, largest)) - (NUMBER(mine[chosen]) - largest);
+      }
+    }
+  }
+  total = fold_sum(shared, total);
+  kept = fold_count(shared_count, kept);
+  if (LOCAL_ID(0) == 0) loss[0] = CONVERT(X, COMPUTE, REDUCTION == 1 ? total / (COMPUTE)kept : total);
+}
+#endif
+
 // One group: the losses of all rows in one number.
 KERNEL(fold_losses, 256, 1)
 (ARRAY(COMPUTE, losses), ARRAY(TARGET, targets), ARRAY(X, loss), i64 rows, i64 ignored) {
