@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <fstream>
 #include <functional>
-#include <regex>
+#include <map>
 #include <set>
 #include <sstream>
 
@@ -32,6 +32,12 @@ standin::State& state() {
     return reinterpret_cast<standin::State* (*)()>(dlsym(library, "cuda_standin"))();
   }();
   return *found;
+}
+
+std::string replaced(std::string text, std::string_view from, std::string_view to) {
+  for (size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size())
+    text.replace(at, from.size(), to);
+  return text;
 }
 
 // ---- collecting ----
@@ -58,7 +64,8 @@ void train(int64_t inputs, int64_t hidden, bool captured) {
                      std::make_shared<nn::Linear>(hidden, 10));
   net.to(kCuda);
   optim::Adam optimizer(net.parameters(), {.lr = 1e-3});
-  const Tensor x = randn({256, inputs}, {.device = kCuda}), y = randint(0, 10, {256}, {.device = kCuda});
+  const Tensor x = randn({256, inputs}, {.device = kCuda}),
+               y = randint(0, 10, {256}, {.dtype = DType::i64, .device = kCuda});
   for (int i = 0; i < (captured ? 3 : 2); ++i) {
     optimizer.zero_grad();
     cross_entropy(net(x), y).backward();
@@ -93,7 +100,7 @@ std::vector<std::string> collect() {
   std::set<std::string> known;
   std::vector<std::string> out;
   for (const std::string& text : state().texts)
-    if (known.insert(std::regex_replace(text, std::regex("bf16"), "f16")).second) out.push_back(text);
+    if (known.insert(replaced(text, "bf16", "f16")).second) out.push_back(text);
   return out;
 }
 
@@ -128,29 +135,30 @@ size_t common_prefix(const std::string& a, const std::string& b) {
 
 // Texts that begin with the same `shared` bytes as one, each in a namespace of its own. The kernels lose their C names.
 std::string joined(const std::vector<std::string>& texts, size_t shared) {
-  static const std::regex definition("#define (\\w+)");
   std::string out = texts[0].substr(0, shared);
   for (size_t i = 0; i < texts.size(); ++i) {
     const std::string rest = texts[i].substr(shared);
     out += cat("namespace text_", static_cast<int64_t>(i), " {\n", rest, "\n}\n");
     std::set<std::string> names;
-    for (std::sregex_iterator it(rest.begin(), rest.end(), definition), end; it != end; ++it) names.insert((*it)[1]);
+    constexpr std::string_view kDefine = "#define ";
+    for (size_t at = 0; (at = rest.find(kDefine, at)) != std::string::npos;) {
+      at += kDefine.size();
+      names.insert(rest.substr(at, rest.find_first_of("( \n", at) - at));
+    }
     for (const std::string& n : names) out += "#undef " + n + "\n";
   }
-  const std::string c_name = "extern \"C\" ";
-  for (size_t at; (at = out.find(c_name)) != std::string::npos;) out.erase(at, c_name.size());
-  return out;
+  return replaced(std::move(out), "extern \"C\" ", "");
 }
 
 // Kernels that spill, by ptxas's report.
 std::string spills(const std::string& log) {
-  static const std::regex line("(\\d+) bytes spill stores, (\\d+) bytes spill loads");
   std::string out, function;
   std::istringstream lines(log);
   for (std::string l; std::getline(lines, l);) {
     if (l.find("Function properties") != std::string::npos) function = l;
-    std::smatch m;
-    if (std::regex_search(l, m, line) && (m[1] != "0" || m[2] != "0")) out += function + ": " + l + "\n";
+    const bool reports = l.find("bytes spill stores") != std::string::npos;
+    if (reports && l.find(" 0 bytes spill stores, 0 bytes spill loads") == std::string::npos)
+      out += function + ": " + l + "\n";
   }
   return out;
 }
