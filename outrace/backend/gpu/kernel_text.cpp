@@ -26,8 +26,8 @@ KernelText& KernelText::define(std::string_view name, int64_t value) { return de
 
 KernelText& KernelText::index(int64_t count) {
   indices_fit_ = count < kSmallSpace;
-  define("DIVIDE(n, d, magic)", indices_fit_ ? "div_by(n, magic)" : "((n) / (d))");
-  return define("INDEX", indices_fit_ ? "u32" : "i64");
+  define("DIVIDE(n, d, magic)", indices_fit_ ? "(i64)div_by((u32)(n), magic)" : "((n) / (d))");
+  return define("INDEX", "i64");
 }
 
 KernelText& KernelText::program(std::string_view name, const TileProgram& program, const Plan& plan,

@@ -40,8 +40,9 @@ class KernelText {
   KernelText& define(std::string_view name, std::string_view value);
   KernelText& define(std::string_view name, int64_t value);
   KernelText& define(std::string_view name, DType type) { return define(name, type_name(type)); }
-  // Element numbers of every space the text walks are below `count`: defines INDEX as u32 where they fit, else i64,
-  // and DIVIDE(n, d, magic). Before prologue() and epilogue().
+  // Element numbers of every space the text walks are below `count`: defines INDEX, which is i64 (a u32 that may wrap
+  // around keeps compilers for CPUs from seeing that neighbours lie side by side), and DIVIDE(n, d, magic), which
+  // multiplies in u32 where the numbers fit. Before prologue() and epilogue().
   KernelText& index(int64_t count);
   KernelText& prologue(const TileProgram& program, const Plan& plan);  // PROLOGUE(i), of type COMPUTE
   KernelText& epilogue(const TileProgram& program, const Plan& plan);  // EPILOGUE(i, value)

@@ -172,7 +172,7 @@ class Printer {
       sizes_[k] = number(dims_[k]);
       magics_[k] = small_ ? number(magic_of(dims_[k])) : "";
     }
-    return small_ ? fmt::format("div_by({}, {})", n, magics_[k]) : fmt::format("({} / {})", n, sizes_[k]);
+    return small_ ? fmt::format("(i64)div_by((u32)({}), {})", n, magics_[k]) : fmt::format("({} / {})", n, sizes_[k]);
   }
 
   PrintedProgram assemble() {

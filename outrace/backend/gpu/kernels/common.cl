@@ -96,7 +96,6 @@ INLINE u8 b8_of_f64(f64 v) { return (u8)(v != 0.0); }
   INLINE T round_##T(T x) { return rint(x); } \
   INLINE T trunc_##T(T x) { return trunc(x); } \
   INLINE T copysign_##T(T x, T z) { return copysign(x, z); } \
-  INLINE T exp_##T(T x) { return exp(x); } \
   INLINE T exp2_##T(T x) { return exp2(x); } \
   INLINE T expm1_##T(T x) { return expm1(x); } \
   INLINE T log_##T(T x) { return log(x); } \
@@ -120,10 +119,29 @@ FUNCTIONS_(f32)
 FUNCTIONS_(i64)
 FLOAT_FUNCTIONS_(f32)
 INLINE f32 sqrt_f32(f32 x) { return SQRT_F32(x); }
+// 2^n for a whole number n in the range of normal exponents: 1.5 * 2^23 + 127 leaves n + 127 in the low bits.
+INLINE f32 power_of_two(f32 n) { return AS_F32(AS_U32(n + 12583039.0f) << 23); }
+// The CPU's, step by step (cpu/simd_math.h): without branches, so that work-items run side by side on CPU devices too.
+INLINE f32 exp_f32(f32 number) {
+  const f32 high = number > 89.0f ? 89.0f : number, x = high < -104.0f ? -104.0f : high;  // NaN stays
+  const f32 n = fma(x, 1.44269504088896340736f, 12582912.0f) - 12582912.0f;
+  const f32 r = fma(-n, -2.12194440e-4f, fma(-n, 0.693359375f, x));
+  f32 p = 1.0f / 5040.0f;
+  p = fma(p, r, 1.0f / 720.0f);
+  p = fma(p, r, 1.0f / 120.0f);
+  p = fma(p, r, 1.0f / 24.0f);
+  p = fma(p, r, 1.0f / 6.0f);
+  p = fma(p, r, 0.5f);
+  const f32 y = 1.0f + (r + r * r * p);
+  // In two factors, so that both are normal where the result is subnormal or infinite.
+  const f32 some = (n * 0.5f + 12582912.0f) - 12582912.0f;
+  return y * power_of_two(some) * power_of_two(n - some);
+}
 #if HAS_F64
 FUNCTIONS_(f64)
 FLOAT_FUNCTIONS_(f64)
 INLINE f64 sqrt_f64(f64 x) { return sqrt(x); }
+INLINE f64 exp_f64(f64 x) { return exp(x); }
 #endif
 INLINE f32 add_f32(f32 x, f32 z) { return x + z; }
 INLINE i64 add_i64(i64 x, i64 z) { return (i64)((u64)x + (u64)z); }

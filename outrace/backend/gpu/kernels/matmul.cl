@@ -78,21 +78,19 @@ KERNEL(matmul, TILE, LANES / TILE)
   }
 
   // Results go through local memory, so that neighbouring items hand over neighbouring columns: pass i takes the rows
-  // 4 r + i of the tile.
-#define PASS(i, sum) \
-  STORE4(COMPUTE, a_tile + y / 4 * PITCH + x, sum); \
-  BARRIER(); \
-  for (i32 r = 0; r < SIDE; r += LANES / TILE) { \
-    const i32 row = 4 * (r + LOCAL_ID(1)) + i; \
-    if (row < rows && LOCAL_ID(0) < columns) \
-      HAND_OVER(batch * m + first_row + row, first_column + LOCAL_ID(0), \
-                a_tile[(r + LOCAL_ID(1)) * PITCH + LOCAL_ID(0)]); \
-  } \
-  BARRIER();
-  PASS(0, sum0)
-  PASS(1, sum1)
-  PASS(2, sum2)
-  PASS(3, sum3)
+  // 4 r + i of the tile. A loop, so that what follows the product is compiled once.
+  for (i32 i = 0; i < 4; ++i) {
+    const VECTOR mine = i == 0 ? sum0 : i == 1 ? sum1 : i == 2 ? sum2 : sum3;
+    STORE4(COMPUTE, a_tile + y / 4 * PITCH + x, mine);
+    BARRIER();
+    for (i32 r = 0; r < SIDE; r += LANES / TILE) {
+      const i32 row = 4 * (r + LOCAL_ID(1)) + i;
+      if (row < rows && LOCAL_ID(0) < columns)
+        HAND_OVER(batch * m + first_row + row, first_column + LOCAL_ID(0),
+                  a_tile[(r + LOCAL_ID(1)) * PITCH + LOCAL_ID(0)]);
+    }
+    BARRIER();
+  }
 }
 
 #if SPLIT

@@ -19,7 +19,7 @@ typedef double f64;
 #define AT(T, x) T *x = (T *)((char *)x##_base + x##_skip)
 
 #define BARRIER() __syncthreads()
-#define LOCAL_ID(d) ((i32)(d == 0 ? threadIdx.x : d == 1 ? threadIdx.y : threadIdx.z))
+#define LOCAL_ID(d) ((i64)(d == 0 ? threadIdx.x : d == 1 ? threadIdx.y : threadIdx.z))
 #define GROUP_ID(d) ((i64)(d == 0 ? blockIdx.x : d == 1 ? blockIdx.y : blockIdx.z))
 #define GROUPS(d) ((i64)(d == 0 ? gridDim.x : d == 1 ? gridDim.y : gridDim.z))
 

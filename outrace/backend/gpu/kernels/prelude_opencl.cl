@@ -29,7 +29,7 @@ typedef double f64;
 #define AT(T, x) __global T *x = (__global T *)((__global char *)x##_base + x##_skip)
 
 #define BARRIER() barrier(CLK_LOCAL_MEM_FENCE)
-#define LOCAL_ID(d) ((i32)get_local_id(d))
+#define LOCAL_ID(d) ((i64)get_local_id(d))
 #define GROUP_ID(d) ((i64)get_group_id(d))
 #define GROUPS(d) ((i64)get_num_groups(d))
 

@@ -46,7 +46,11 @@ KERNEL(softmax, 256, 1)(ARRAY(X, x), ARRAY(X, y), i64 rows, i64 columns) {
   LOCAL_ARRAY(COMPUTE, shared, 256);
   AT(X, x);
   AT(X, y);
+#if TEAMS
+  const i64 width = columns;
+#else
   const i64 width = ROW < rows ? columns : 0;
+#endif
   x += ROW * width;
   y += ROW * width;
   const COMPUTE largest = row_max(shared, x, width);
