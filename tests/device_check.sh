@@ -5,7 +5,8 @@ set -euo pipefail
 source=$1 bin=$2 work=$3
 rm -rf "$work"
 mkdir -p "$work"
-"$bin/outrace" devices --quiet 2>/dev/null | grep -q opencl:0 || { echo "no OpenCL device here"; exit 77; }
+devices=$("$bin/outrace" devices --quiet 2>/dev/null)
+grep -q '^opencl:0' <<<"$devices" || { echo "no OpenCL device here"; exit 77; }
 export OUTRACE_BIN=$bin
 "$source/tools/device-check" --device opencl:0 --seconds 100 --out "$work/out" ||
   { cat "$work/out/summary.md"; exit 1; }
@@ -13,6 +14,8 @@ for part in parity race steps gemm memory; do
   grep -q "^## $part" "$work/out/summary.md" || { echo "no $part in the summary"; exit 1; }
   grep -q "\"$part\":" "$work/out/results.json" || { echo "no $part in the results"; exit 1; }
 done
+grep -q '[1-9][0-9]* cases compared, 0 beyond' "$work/out/summary.md"
+grep -q 'seed: .* us a step, 9 calls' "$work/out/summary.md"
 python3 -m json.tool "$work/out/results.json" >/dev/null
 # A part alone, and mistakes.
 "$source/tools/device-check" --device opencl:0 --only steps --seconds 20 --out "$work/one"

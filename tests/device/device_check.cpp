@@ -1,6 +1,9 @@
 // What tools/device-check runs on a machine with a GPU: parts that measure or compare, each with a budget of seconds. A
 // part writes OUT/PART.json and prints its lines of the summary (Markdown).
 // usage: device_check PART DEVICE SECONDS OUT      PART: parity, steps, gemm, memory, small
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -27,6 +30,8 @@ struct Check {
   Device device;
   Clock::time_point end;
   bool is_cpu = false;  // PoCL and such: small sizes
+  int shard = 0, shards = 1;
+  std::function<void(const Json&)> save = {};  // what there is so far; time may run out
   bool is_over() const { return Clock::now() >= end; }
 };
 
@@ -132,41 +137,86 @@ double large_product(DType dtype, Device device) {
   return worst_of(product(device, dtype), product(Device(), DType::f64), 40 * epsilon_of(dtype));
 }
 
-Json parity(const Check& check) {
-  Json faults = Json::array(), missing = Json::array();
-  int done = 0, left = 0;
-  double worst = 0;
+// Every shards-th case from the shard's number on.
+Json parity_shard(const Check& check) {
+  Json out = {{"compared", 0},
+              {"not_reached", 0},
+              {"worst_in_bounds", 0.0},
+              {"faults", Json::array()},
+              {"missing", Json::array()}};
+  int number = 0;
   const auto judge = [&](const std::string& name, const std::function<double()>& fn) {
+    if (number++ % check.shards != check.shard) return;
     if (check.is_over()) {
-      ++left;
+      out["not_reached"] = out["not_reached"].get<int>() + 1;
       return;
     }
     try {
       const double error = fn();
-      ++done;
-      if (std::isfinite(error)) worst = std::max(worst, error);
-      if (!(error <= 1)) faults.push_back({{"case", name}, {"error_in_bounds", std::isfinite(error) ? error : 1e300}});
+      out["compared"] = out["compared"].get<int>() + 1;
+      if (std::isfinite(error)) out["worst_in_bounds"] = std::max(out["worst_in_bounds"].get<double>(), error);
+      if (!(error <= 1))
+        out["faults"].push_back({{"case", name}, {"error_in_bounds", std::isfinite(error) ? error : 1e300}});
     } catch (const std::exception& e) {
       const std::string what = e.what();
       if (what.find("has no kernel for") != std::string::npos)
-        missing.push_back(name);
+        out["missing"].push_back(name);
       else
-        faults.push_back({{"case", name}, {"what", what.substr(0, 400)}});
+        out["faults"].push_back({{"case", name}, {"what", what.substr(0, 400)}});
     }
   };
   judge("relu of NaN behind a product", [&] { return relu_keeps_nan(check.device) ? 0.0 : HUGE_VAL; });
-  for (const DType t : {DType::f32, DType::f64, DType::bf16, DType::f16})
-    judge(cat("large product in ", name_of(t)), [&] { return large_product(t, check.device); });
-  for (const DType dtype : {DType::f32, DType::bf16, DType::f64, DType::f16})
-    for (const OpCase& c : op_cases())
+  const std::vector<OpCase> cases = op_cases();
+  for (const DType dtype : {DType::f32, DType::bf16, DType::f64, DType::f16}) {
+    judge(cat("large product in ", name_of(dtype)), [&] { return large_product(dtype, check.device); });
+    for (const OpCase& c : cases)
       judge(cat(c.name, " in ", name_of(dtype)), [&] { return compare(c, dtype, check.device); });
+  }
+  return out;
+}
+
+// Most of the time is the compiler's, so a card's cases are shared out among processes. Each opens the device itself:
+// an opened one does not outlive a fork.
+Json parity(Check check, const std::string& out) {
+  const int cores = static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));
+  check.shards = check.device.type == DeviceType::cuda ? std::clamp(cores, 1, 8) : 1;
+  const auto file = [&](int shard) { return cat(out, "/parity-", shard, ".part"); };
+  std::vector<pid_t> children;
+  for (check.shard = 0; check.shard < check.shards; ++check.shard) {
+    const pid_t child = fork();
+    if (child == 0) {
+      std::ofstream(file(check.shard)) << parity_shard(check);
+      _exit(0);
+    }
+    children.push_back(child);
+  }
+  Json all = {{"compared", 0},
+              {"not_reached", 0},
+              {"worst_in_bounds", 0.0},
+              {"faults", Json::array()},
+              {"missing", Json::array()}};
+  for (int shard = 0; shard < check.shards; ++shard) {
+    int status = 0;
+    waitpid(children[static_cast<size_t>(shard)], &status, 0);
+    std::ifstream in(file(shard));
+    const Json part = Json::parse(in, nullptr, false);
+    std::remove(file(shard).c_str());
+    if (part.is_discarded()) {
+      all["faults"].push_back({{"case", cat("process ", shard)}, {"what", cat("ended with status ", status)}});
+      continue;
+    }
+    for (const char* count : {"compared", "not_reached"}) all[count] = all[count].get<int>() + part[count].get<int>();
+    all["worst_in_bounds"] = std::max(all["worst_in_bounds"].get<double>(), part["worst_in_bounds"].get<double>());
+    for (const char* list : {"faults", "missing"})
+      for (const Json& j : part[list]) all[list].push_back(j);
+  }
   std::printf(
-      "%d cases compared, %zu beyond their bound, %zu without a kernel, %d not reached in time; the largest error "
-      "is %.2f of its bound.\n",
-      done, faults.size(), missing.size(), left, worst);
-  for (const Json& f : faults) std::printf("- FAULT %s\n", f.dump().c_str());
-  return {
-      {"compared", done}, {"not_reached", left}, {"worst_in_bounds", worst}, {"faults", faults}, {"missing", missing}};
+      "%d cases compared, %zu beyond their bound, %zu without a kernel, %d not reached in time; the largest "
+      "error is %.2f of its bound.\n",
+      all["compared"].get<int>(), all["faults"].size(), all["missing"].size(), all["not_reached"].get<int>(),
+      all["worst_in_bounds"].get<double>());
+  for (const Json& f : all["faults"]) std::printf("- FAULT %s\n", f.dump().c_str());
+  return all;
 }
 
 // ---- steps: the article's network, and a smaller one ----
@@ -203,8 +253,7 @@ Json steps(const Check& check) {
 
 Json gemm(const Check& check) {
   Json out = Json::array();
-  const std::vector<int64_t> sizes =
-      check.is_cpu ? std::vector<int64_t>{64, 256} : std::vector<int64_t>{512, 2048, 8192};
+  const std::vector<int64_t> sizes = check.is_cpu ? std::vector<int64_t>{128} : std::vector<int64_t>{512, 2048, 8192};
   for (const DType dtype : {DType::f32, DType::bf16, DType::f16, DType::f64})
     for (const int64_t n : sizes) {
       if (check.is_over() || (dtype == DType::f64 && n > 2048)) continue;
@@ -214,6 +263,7 @@ Json gemm(const Check& check) {
       const double tflops = 2.0 * static_cast<double>(n * n) * static_cast<double>(n) / seconds * 1e-12;
       std::printf("- %s %lld: %.3f TFLOP/s\n", std::string(name_of(dtype)).c_str(), static_cast<long long>(n), tflops);
       out.push_back({{"dtype", name_of(dtype)}, {"n", n}, {"tflops", tflops}});
+      check.save(out);
     }
   return out;
 }
@@ -221,7 +271,7 @@ Json gemm(const Check& check) {
 // ---- memory: kernels bound by it, against a copy on the device ----
 
 Json memory(const Check& check) {
-  const int64_t rows = check.is_cpu ? 256 : 16384, columns = 4096;
+  const int64_t rows = check.is_cpu ? 64 : 16384, columns = 4096;
   const int64_t bytes = rows * columns * 4;
   const Tensor x = (randn({rows, 1}) + zeros({1, columns})).to(check.device).eval();
   const Tensor y = (x * 2).eval(), row = randn({columns}).to(check.device).eval();
@@ -236,6 +286,7 @@ Json memory(const Check& check) {
       if (copied == 0) copied = rate;
       std::printf("- %s: %.1f GB/s, %.0f%% of a copy\n", name, rate, 100 * rate / copied);
       out[name] = {{"gb_per_s", rate}, {"of_copy", rate / copied}};
+      check.save(out);
     } catch (const Error& e) {
       std::printf("- %s: %s\n", name, e.what());
     }
@@ -274,15 +325,17 @@ Json small(const Check& check) {
 
 int run(const std::string& part, const std::string& device, double seconds, const std::string& out) {
   Check check{Device(device), Clock::now() + std::chrono::milliseconds(static_cast<int64_t>(seconds * 1e3))};
+  check.save = [&](const Json& results) {
+    const DeviceInfo info = backend_for(check.device).info(check.device);
+    std::ofstream(out + "/" + part + ".json") << Json{{"device", info.name}, {"results", results}}.dump(1) << "\n";
+  };
+  if (part == "parity") return check.save(parity(check, out)), 0;
   const DeviceInfo info = backend_for(check.device).info(check.device);
   check.is_cpu = check.device.type == DeviceType::cpu || std::ranges::count(info.features, "cpu") > 0;
   const std::pair<const char*, Json (*)(const Check&)> parts[] = {
-      {"parity", parity}, {"steps", steps}, {"gemm", gemm}, {"memory", memory}, {"small", small}};
-  for (const auto& [name, fn] : parts) {
-    if (part != name) continue;
-    std::ofstream(out + "/" + part + ".json") << Json{{"device", info.name}, {"results", fn(check)}}.dump(1) << "\n";
-    return 0;
-  }
+      {"steps", steps}, {"gemm", gemm}, {"memory", memory}, {"small", small}};
+  for (const auto& [name, fn] : parts)
+    if (part == name) return check.save(fn(check)), 0;
   std::cerr << "unknown part " << part << "\n";
   return 2;
 }
@@ -295,6 +348,7 @@ int main(int argc, char** argv) {
     std::cerr << "usage: device_check PART DEVICE SECONDS OUT\n";
     return 2;
   }
+  std::setvbuf(stdout, nullptr, _IOLBF, 0);  // what was said stays said when time is up
   try {
     return outrace::run(argv[1], argv[2], std::stod(argv[3]), argv[4]);
   } catch (const std::exception& e) {
