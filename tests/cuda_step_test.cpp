@@ -132,6 +132,45 @@ TEST_F(CudaStep, LargeProductsAreTheLibrarysWithBiasAndRelu) {
   EXPECT_EQ(last()[depth], 384u);
 }
 
+// How matrices lie, with which steps, and what is added: by the result.
+TEST_F(CudaStep, TheLibraryIsToldHowMatricesLie) {
+  state().multiplies = true;
+  const auto expect_same = [&](const char* what, const std::vector<Tensor>& in,
+                               const std::function<Tensor(const std::vector<Tensor>&)>& fn) {
+    std::vector<Tensor> there;
+    for (const Tensor& t : in) there.push_back(t.to(device).eval());
+    const size_t before = state().count("cublasLtMatmul");
+    const std::vector<float> got = fn(there).to_vector<float>(), expected = fn(in).to_vector<float>();
+    EXPECT_EQ(state().count("cublasLtMatmul"), before + 1) << what;
+    ASSERT_EQ(got.size(), expected.size());
+    for (size_t i = 0; i < got.size(); ++i) ASSERT_NEAR(got[i], expected[i], 1e-3) << what << ", " << i;
+  };
+  using In = std::vector<Tensor>;
+  const Tensor x = randn({256, 264}).eval(), v = randn({264, 272}).eval(), w = randn({272, 264}).eval();
+  const Tensor bias = randn({272}).eval();
+  expect_same("rows", {x, v}, [](const In& t) { return matmul(t[0], t[1]); });
+  expect_same("right transposed", {x, w}, [](const In& t) { return matmul(t[0], t[1].t()); });
+  expect_same("left transposed", {v, w.t().eval()}, [](const In& t) { return matmul(t[0].t(), t[1]); });
+  expect_same("both transposed", {v, x}, [](const In& t) { return matmul(t[0].t(), t[1].t()); });
+  expect_same("bias", {x, w, bias}, [](const In& t) {
+    Tensor y = linear(t[0], t[1], t[2]);
+    return y = relu(y);
+  });
+  expect_same("gelu", {x, w, bias}, [](const In& t) {
+    Tensor y = linear(t[0], t[1], t[2]);
+    return y = gelu_tanh(y);
+  });
+  expect_same("no bias", {x, w}, [](const In& t) {
+    Tensor y = matmul(t[0], t[1].t());
+    return y = relu(y);
+  });
+  const Tensor a = randn({3, 200, 200}).eval(), b = randn({3, 200, 200}).eval();
+  expect_same("batch", {a, b}, [](const In& t) { return matmul(t[0], t[1]); });
+  expect_same("batch, transposed", {a, b}, [](const In& t) { return matmul(t[0].transpose(1, 2), t[1]); });
+  const Tensor one = randn({200, 200}).eval();
+  expect_same("one for all", {one, b}, [](const In& t) { return matmul(t[0], t[1]); });
+}
+
 TEST_F(CudaStep, ProductsFallBackWhereTheLibraryHasNoWay) {
   const auto on = [&](const Shape& s) { return zeros(s).to(device).eval(); };
   const Tensor x = on({300, 384}), w = on({512, 384}), bias = on({512});

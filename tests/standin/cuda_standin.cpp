@@ -4,6 +4,8 @@
 #include <cuda.h>
 #include <nvrtc.h>
 
+#include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
@@ -356,15 +358,47 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
   out->workspaceSize = 4096;
   return CUBLAS_STATUS_SUCCESS;
 }
-// Numbers: epilogue, compute type, rows, columns, depth, transposes, then the addresses of both matrices and the
+// In f32 the product is computed, so that layouts, steps and tails can be checked by their results; other types are
+// only noted. Numbers: epilogue, compute type, rows, columns, depth, transposes, addresses of both matrices and the
 // result.
+namespace {
+void multiply_f32(std::map<int, uint64_t>& desc, const float* a, std::map<int, uint64_t>& la, const float* b,
+                  std::map<int, uint64_t>& lb, float* c, std::map<int, uint64_t>& lc, int64_t depth) {
+  const auto signed_of = [](std::map<int, uint64_t>& m, int key) { return static_cast<int64_t>(m[key]); };
+  const int64_t rows = signed_of(lc, CUBLASLT_MATRIX_LAYOUT_ROWS), columns = signed_of(lc, CUBLASLT_MATRIX_LAYOUT_COLS);
+  const int64_t batch = std::max<int64_t>(1, signed_of(lc, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT));
+  const bool ta = desc[CUBLASLT_MATMUL_DESC_TRANSA] != CUBLAS_OP_N,
+             tb = desc[CUBLASLT_MATMUL_DESC_TRANSB] != CUBLAS_OP_N;
+  const int64_t lda = signed_of(la, CUBLASLT_MATRIX_LAYOUT_LD), ldb = signed_of(lb, CUBLASLT_MATRIX_LAYOUT_LD);
+  const int64_t ldc = signed_of(lc, CUBLASLT_MATRIX_LAYOUT_LD);
+  const uint64_t tail = desc[CUBLASLT_MATMUL_DESC_EPILOGUE];
+  const auto* bias = reinterpret_cast<const float*>(desc[CUBLASLT_MATMUL_DESC_BIAS_POINTER]);
+  for (int64_t s = 0; s < batch; ++s) {
+    const float* x = a + s * signed_of(la, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET);
+    const float* y = b + s * signed_of(lb, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET);
+    float* z = c + s * signed_of(lc, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET);
+    for (int64_t j = 0; j < columns; ++j)
+      for (int64_t i = 0; i < rows; ++i) {
+        double sum = (tail & CUBLASLT_EPILOGUE_BIAS) != 0 ? bias[i] : 0;
+        for (int64_t k = 0; k < depth; ++k)
+          sum += static_cast<double>(ta ? x[i * lda + k] : x[k * lda + i]) * (tb ? y[k * ldb + j] : y[j * ldb + k]);
+        if ((tail & CUBLASLT_EPILOGUE_RELU) != 0 && sum < 0) sum = 0;
+        if ((tail & CUBLASLT_EPILOGUE_GELU) != 0)
+          sum *= 0.5 * (1 + std::tanh(0.7978845608028654 * (sum + 0.044715 * sum * sum * sum)));
+        z[j * ldc + i] = static_cast<float>(sum);
+      }
+  }
+}
+}  // namespace
+
 cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t d, const void*, const void* a,
-                              cublasLtMatrixLayout_t la, const void* b, cublasLtMatrixLayout_t, const void*,
+                              cublasLtMatrixLayout_t la, const void* b, cublasLtMatrixLayout_t lb, const void*,
                               const void*, cublasLtMatrixLayout_t, void* c, cublasLtMatrixLayout_t lc,
                               const cublasLtMatmulAlgo_t*, void* workspace, size_t bytes, cudaStream_t s) {
   if (bytes > 0 && workspace == nullptr) return CUBLAS_STATUS_INVALID_VALUE;
   auto& desc = reinterpret_cast<Described*>(d)->values;
   auto& left = reinterpret_cast<Described*>(la)->values;
+  auto& right = reinterpret_cast<Described*>(lb)->values;
   auto& result = reinterpret_cast<Described*>(lc)->values;
   const bool transposed = desc[CUBLASLT_MATMUL_DESC_TRANSA] != CUBLAS_OP_N;
   const uint64_t depth = left[transposed ? CUBLASLT_MATRIX_LAYOUT_ROWS : CUBLASLT_MATRIX_LAYOUT_COLS];
@@ -375,5 +409,8 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t d, const vo
         result[CUBLASLT_MATRIX_LAYOUT_ROWS], result[CUBLASLT_MATRIX_LAYOUT_COLS], depth,
         desc[CUBLASLT_MATMUL_DESC_TRANSA], desc[CUBLASLT_MATMUL_DESC_TRANSB], reinterpret_cast<uint64_t>(a),
         reinterpret_cast<uint64_t>(b), reinterpret_cast<uint64_t>(c)});
+  if (state.multiplies && left[CUBLASLT_MATRIX_LAYOUT_TYPE] == CUDA_R_32F && !stream->capturing)
+    multiply_f32(desc, static_cast<const float*>(a), left, static_cast<const float*>(b), right, static_cast<float*>(c),
+                 result, static_cast<int64_t>(depth));
   return CUBLAS_STATUS_SUCCESS;
 }

@@ -26,6 +26,7 @@ struct State {
   int init_code = 0, launch_code = 0, wait_code = 0;
   int64_t room = int64_t{1} << 40;  // bytes that all allocations together may have
   bool has_algorithms = true, has_tails = true;
+  bool multiplies = false;  // products in f32 are computed
   bool compiles = true;
   bool update_fails = false;
 
