@@ -17,8 +17,9 @@ done
 grep -q '[1-9][0-9]* cases compared, 0 beyond' "$work/out/summary.md"
 grep -q 'seed: .* us a step, 9 calls' "$work/out/summary.md"
 python3 -m json.tool "$work/out/results.json" >/dev/null
-# A part alone, and mistakes.
-"$source/tools/device-check" --device opencl:0 --only steps --seconds 20 --out "$work/one"
+# A part alone, from the folder that goes to the other machine; and mistakes.
+"$source/tools/device-pack" "$work/device-pack"
+env -u OUTRACE_BIN "$work/device-pack/device-check" --device opencl:0 --only steps --seconds 30 --out "$work/one"
 grep -q '"seed"' "$work/one/steps.json"
 "$source/tools/device-check" --only nothing --out "$work/one" && exit 1
 "$source/tools/device-check" --device cuda:9 --only steps --seconds 20 --out "$work/none" && exit 1
