@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <csignal>
 #include <cstdio>
 #include <fstream>
 #include <functional>
@@ -145,8 +146,14 @@ Json parity_shard(const Check& check) {
               {"faults", Json::array()},
               {"missing", Json::array()}};
   int number = 0;
+  check.save(out);
+  auto saved = Clock::now();
   const auto judge = [&](const std::string& name, const std::function<double()>& fn) {
     if (number++ % check.shards != check.shard) return;
+    if (Clock::now() > saved + std::chrono::milliseconds(500)) {
+      check.save(out);
+      saved = Clock::now();
+    }
     if (check.is_over()) {
       out["not_reached"] = out["not_reached"].get<int>() + 1;
       return;
@@ -185,7 +192,12 @@ Json parity(Check check, const std::string& out) {
   for (check.shard = 0; check.shard < check.shards; ++check.shard) {
     const pid_t child = fork();
     if (child == 0) {
-      std::ofstream(file(check.shard)) << parity_shard(check);
+      const std::string to = file(check.shard);
+      check.save = [&](const Json& results) {  // whole or not at all
+        std::ofstream(to + ".new") << results;
+        std::rename((to + ".new").c_str(), to.c_str());
+      };
+      check.save(parity_shard(check));
       _exit(0);
     }
     children.push_back(child);
@@ -196,8 +208,17 @@ Json parity(Check check, const std::string& out) {
               {"faults", Json::array()},
               {"missing", Json::array()}};
   for (int shard = 0; shard < check.shards; ++shard) {
+    // A case that takes too long (a compiler can) does not take the others' results along.
+    const pid_t child = children[static_cast<size_t>(shard)];
     int status = 0;
-    waitpid(children[static_cast<size_t>(shard)], &status, 0);
+    while (waitpid(child, &status, WNOHANG) == 0) {
+      if (Clock::now() > check.end + std::chrono::seconds(4)) {
+        kill(child, SIGKILL);
+        waitpid(child, &status, 0);
+        break;
+      }
+      usleep(10'000);
+    }
     std::ifstream in(file(shard));
     const Json part = Json::parse(in, nullptr, false);
     std::remove(file(shard).c_str());

@@ -71,8 +71,16 @@ class BlasProduct final : public gpu::LibraryCall {
     if (desc_ != nullptr) api_.destroy_desc(desc_);
   }
 
-  // False: the library has no algorithm.
-  bool choose() { return find(aligned_, kAligned) && find(any_, static_cast<uint32_t>(size_of(p_.a.dtype))); }
+  // False: the library has no algorithm. Arrays begin aligned, so without one for any address only views that begin in
+  // between are refused.
+  bool choose() {
+    if (!find(aligned_, kAligned)) return false;
+    if (find(any_, static_cast<uint32_t>(size_of(p_.a.dtype)))) return true;
+    any_ = aligned_;
+    for (const gpu::Arg* a : {&p_.a.at, &p_.b.at, &p_.c, &p_.bias})
+      if (a->integer % kAligned != 0) return false;
+    return true;
+  }
   size_t workspace_bytes() const { return std::max(aligned_.workspaceSize, any_.workspaceSize); }
   void set_workspace(const gpu::Arg& at) { workspace_ = at; }
 

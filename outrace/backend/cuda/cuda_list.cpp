@@ -54,7 +54,10 @@ CudaList::CudaList(Context& context, std::vector<gpu::Launch> launches, bool gra
   }
 }
 
-CudaList::~CudaList() { drop(); }
+CudaList::~CudaList() {
+  if (exec_ != nullptr) context_.api.set_context(context_.context);
+  drop();
+}
 
 void CudaList::drop() {
   if (exec_ != nullptr) context_.api.destroy_exec(exec_);
