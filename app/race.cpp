@@ -7,6 +7,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "app/device_option.h"
 #include "app/signals.h"
 #include "app/table.h"
 #include "app/terminal.h"
@@ -35,15 +36,7 @@ std::vector<Device> race_devices(const RaceOptions& options) {
   }
   std::vector<Device> devices;
   for (const std::string& name : options.device_names) {
-    Device device;
-    try {
-      device = Device(name);
-    } catch (const Error& e) {
-      throw UsageError(e.what());
-    }
-    if (device.type == DeviceType::null)
-      throw UsageError(fmt::format("{} computes nothing (it is there for tests), so it cannot race", name));
-    backend_for(device);  // throws when it is not there
+    const Device device = asked_device(name);
     if (std::ranges::find(devices, device) == devices.end()) devices.push_back(device);
   }
   return devices;
