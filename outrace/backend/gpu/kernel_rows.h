@@ -25,6 +25,7 @@ inline int64_t groups_for(int64_t items, int64_t each = kGroup) { return (items 
 struct Grid {
   std::array<int64_t, 3> groups{1, 1, 1};
   std::array<int, 3> local{kGroup, 1, 1};
+  bool lanes = false;  // of a LANES_KERNEL: kGroup items, one on CPU devices
 };
 
 // The launches of one program, call after call.
