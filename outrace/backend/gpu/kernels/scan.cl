@@ -160,8 +160,13 @@ INLINE VALUE group_scan(LOCAL VALUE *shared, VALUE value, VALUE *total) {
 
 // ---- a group a part, an item PER neighbours: where inner is 1 ----
 // Written out: of a loop in a loop PoCL would make a walk across the items for each turn.
+#if KIND == 2  // two numbers an item: eight would not fit in a card's registers
+#define PER 4
+#define EACH(do) do(0) do(1) do(2) do(3)
+#else
 #define PER 8
 #define EACH(do) do(0) do(1) do(2) do(3) do(4) do(5) do(6) do(7)
+#endif
 #define TAKE(k) \
   if (first + k < end) value = join(value, LIFT(first + k, base + (first + k) * step));
 #define PUT(k) \
