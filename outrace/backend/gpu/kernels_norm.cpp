@@ -93,8 +93,11 @@ void make_norm_weight_grad(const Call& call, CallBuilder& b) {
   b.launch(n.text, "norm_weight_sums", {.groups = {groups_for(n.columns * cut.parts), 1, 1}},
            {n.operand(0), n.operand(1), stats, partial, Arg::i64(n.lines), Arg::i64(n.columns), Arg::i64(cut.parts),
             Arg::i64(cut.length)});
-  b.launch(n.text, "norm_weight_join", {.groups = {2 * n.columns, 1, 1}},
-           {partial, b.whole(call.result), Arg::i64(2 * n.columns), Arg::i64(cut.parts)});
+  const int64_t results = 2 * n.columns;
+  const bool many = results >= kManyLines;
+  b.launch(n.text, many ? "norm_weight_join" : "norm_weight_join_team",
+           {.groups = {many ? groups_for(results) : results, 1, 1}},
+           {partial, b.whole(call.result), Arg::i64(results), Arg::i64(cut.parts)});
 }
 
 const KernelRow kRows[] = {

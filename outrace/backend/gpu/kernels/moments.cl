@@ -380,8 +380,23 @@ KERNEL(norm_weight_sums, 256, 1)
     partial[(part * 2 + 1) * columns + c] = bias;
   }
 }
-// A group a result.
+// What the parts found: an item a result, or, where there are few, a group.
 KERNEL(norm_weight_join, 256, 1)(ARRAY(COMPUTE, partial), ARRAY(X, y), i64 results, i64 parts) {
+  AT(COMPUTE, partial);
+  AT(X, y);
+  const i64 result = GROUP_ID(0) * 256 + (i64)LOCAL_ID(0);
+  if (result < results) {
+    COMPUTE total = (COMPUTE)0;
+    for (i64 from = 0; from < parts; from += 32) {
+      COMPUTE sum = (COMPUTE)0;
+      for (i64 p = from; p < from + 32; ++p)
+        if (p < parts) sum += partial[p * results + result];
+      total += sum;
+    }
+    STORE(y, result, total);
+  }
+}
+KERNEL(norm_weight_join_team, 256, 1)(ARRAY(COMPUTE, partial), ARRAY(X, y), i64 results, i64 parts) {
   LOCAL_ARRAY(COMPUTE, shared, 256);
   AT(COMPUTE, partial);
   AT(X, y);
