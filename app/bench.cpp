@@ -8,6 +8,7 @@
 
 #include "app/bench_ops.h"
 #include "app/command.h"
+#include "app/device_option.h"
 #include "app/network.h"
 #include "app/signals.h"
 #include "app/table.h"
@@ -43,7 +44,7 @@ constexpr size_t kLabelColumns = 30;
 
 struct BenchOptions {
   OpsOptions ops;
-  std::string workload, dtype = "f32";
+  std::string workload, dtype = "f32", device = "cpu";
   std::string loop_name = "captured";
   uint64_t seed = 1;
   bool profile = false;
@@ -251,8 +252,13 @@ void add_bench(CLI::App& app, Command& command) {
       ->capture_default_str();
   sub->add_option("--seed", options.seed, "Of weights and data")->type_name("N")->capture_default_str();
   sub->add_flag("--profile", options.profile, "Also a table of the step's calls and their speed");
+  sub->add_option("--device", options.device, "Of ops: cpu, opencl:0, ...")->type_name("NAME")->capture_default_str();
   sub->add_option("--size", options.ops.size, "Of ops: arrays are [N, N]")
       ->check(CLI::Range(1, 32768).description(""))
+      ->type_name("N")
+      ->capture_default_str();
+  sub->add_option("--parameters", options.ops.parameters, "Of ops: how many adam moves")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 32).description(""))
       ->type_name("N")
       ->capture_default_str();
   sub->add_option("--filter", options.ops.filter, "Of ops: those whose name contains it")->type_name("TEXT");
@@ -268,11 +274,18 @@ void add_bench(CLI::App& app, Command& command) {
               "  outrace bench seed\n"
               "  outrace bench seed --loop plain --profile\n"
               "  outrace bench ops --filter softmax\n"
+              "  outrace bench ops --device opencl:0 --size 2048\n"
               "  outrace bench tiny --isa avx2 --threads 1 --json");
   add_common(*sub, command.common);
   sub->callback([&command] {
     command.run = [&command] {
-      if (options.workload != "ops") return bench(command.common, options);
+      const Device device = asked_device(options.device);
+      if (options.workload != "ops") {
+        if (device.type != DeviceType::cpu)
+          throw UsageError(fmt::format("--device is for ops; bench {} trains on the cpu", options.workload));
+        return bench(command.common, options);
+      }
+      options.ops.device = device;
       options.ops.seed = options.seed;
       return bench_ops(command.common, options.ops);
     };

@@ -4,12 +4,15 @@
 #include <string>
 
 #include "app/command.h"
+#include "outrace/core/device.h"
 
 namespace outrace::app {
 
 struct OpsOptions {
-  int64_t size = 4096;  // arrays are [size, size]
-  std::string filter;   // only ops whose name contains it
+  Device device;
+  int64_t size = 4096;               // arrays are [size, size]
+  int64_t parameters = 100'000'000;  // of adam
+  std::string filter;                // only ops whose name contains it
   uint64_t seed = 1;
 };
 

@@ -243,6 +243,35 @@ TEST(Command, bench_reports_what_the_comparison_reads) {
   }
 }
 
+TEST(Command, ops_are_measured_on_every_device) {
+  const Json devices = Json::parse(run({"devices", "--json"}).out).at("devices");
+  for (const Json& entry : devices) {
+    const std::string device = entry.at("device").get<std::string>();
+    const Outcome o =
+        run({"bench", "ops", "--device", device, "--size", "32", "--parameters", "100", "--filter", "a", "--json"});
+    ASSERT_EQ(o.code, 0) << o.err;
+    const Json json = Json::parse(o.out);
+    EXPECT_EQ(json.at("device"), device);
+    size_t measured = 0;
+    for (const Json& row : json.at("ops")) {
+      if (row.contains("missing")) {
+        EXPECT_TRUE(contains(row.at("missing").get<std::string>(), device + " has no kernel")) << row;
+        continue;
+      }
+      ++measured;
+      EXPECT_GT(row.at("ms").get<double>(), 0) << row;
+      const bool product = row.at("op") == "matmul";
+      EXPECT_GT(row.at(product ? "gflops" : "gb_per_s").get<double>(), 0) << row;
+    }
+    EXPECT_GE(measured, device == "cpu" ? json.at("ops").size() : 5u);
+  }
+  const Outcome text = run({"bench", "ops", "--size", "32", "--filter", "softmax"});
+  EXPECT_TRUE(contains(text.out, "softmax")) << text.out;
+  EXPECT_EQ(run({"bench", "ops", "--device", "null"}).code, 2);
+  EXPECT_EQ(run({"bench", "ops", "--device", "opencl:99"}).code, 3);
+  EXPECT_EQ(run({"bench", "tiny", "--device", "opencl:0"}).code, devices.size() > 1 ? 2 : 3);
+}
+
 TEST(Command, a_sweep_ends_with_a_conclusion_from_its_numbers) {
   const Outcome text = run({"--sweep", "width", "--inputs", "32", "--batch", "8"});
   EXPECT_EQ(text.code, 0) << text.err;

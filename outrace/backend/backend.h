@@ -42,6 +42,12 @@ class Backend {
   virtual void free(Device device, void* pointer, int64_t bytes) = 0;
   virtual void copy_in(Device device, void* to, const void* host, int64_t bytes) = 0;
   virtual void copy_out(Device device, void* host, const void* from, int64_t bytes) = 0;
+  // From another device of this backend; false: there is no way but through the host.
+  virtual bool copy_across(Device to_device, void* to, Device from_device, const void* from, int64_t bytes) {
+    static_cast<void>(to_device), static_cast<void>(to), static_cast<void>(from_device), static_cast<void>(from);
+    static_cast<void>(bytes);
+    return false;
+  }
   // Converts between plain and packed storage of a [rows, cols] matrix; `to` and `from` do not overlap.
   virtual void relayout(Device device, void* to, Layout to_layout, const void* from, Layout from_layout, DType dtype,
                         const Shape& shape) = 0;

@@ -4,6 +4,7 @@
 
 #include "outrace/backend/backend.h"
 #include "outrace/backend/cpu/cpu_backend.h"
+#include "outrace/backend/cuda/cuda_driver.h"
 #include "outrace/backend/gpu/gpu_backend.h"
 #include "outrace/backend/null/null_backend.h"
 #include "outrace/backend/opencl/opencl_driver.h"
@@ -24,9 +25,12 @@ struct Kind {
 Kind open_cpu() { return {&CpuBackend::get(), 1, ""}; }
 Kind open_null() { return {&NullBackend::get(), kNullDevices, ""}; }
 Kind open_cuda() {
-  return {nullptr, 0,
-          "this version has no CUDA backend yet; it will need an NVIDIA driver and CUDA's run-time libraries, nothing "
-          "at build time"};
+  Kind kind;
+  auto drivers = cuda::open_drivers(&kind.missing);
+  if (drivers.empty()) return kind;
+  kind.devices = static_cast<int>(drivers.size());
+  kind.backend = new gpu::GpuBackend(DeviceType::cuda, std::move(drivers));
+  return kind;
 }
 Kind open_opencl() {
   Kind kind;

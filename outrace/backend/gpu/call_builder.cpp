@@ -49,7 +49,7 @@ void CallBuilder::launch(const KernelText& text, const char* name, const Grid& g
   launches_.push_back({.label = label_,
                        .kernel = driver_.build(text.source(facts()))->kernel(name),
                        .groups = grid.groups,
-                       .local = grid.local,
+                       .local = grid.lanes && facts().is_cpu ? std::array{1, 1, 1} : grid.local,
                        .args = std::move(args),
                        .library = nullptr});
 }

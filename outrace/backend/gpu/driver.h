@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "outrace/backend/gpu/launch.h"
+#include "outrace/backend/gpu/product.h"
 
 namespace outrace::gpu {
 
@@ -25,6 +26,7 @@ struct DeviceFacts {
   int largest_group = 0;
   bool has_f64 = true;
   bool rounds_sqrt = true;  // sqrt of an f32 is the nearest number
+  bool multiplies = false;  // has a library for matrix products
   bool is_cpu = false;      // PoCL's and others' CPU devices
   std::vector<std::string> features;
 };
@@ -54,10 +56,20 @@ class Driver {
   virtual void copy_in(void* to, const void* host, int64_t bytes) = 0;  // the host's bytes are read before it returns
   virtual void copy_out(void* host, const void* from, int64_t bytes) = 0;
   virtual void copy(void* to, const void* from, int64_t bytes) = 0;
+  // From an array of another device without a way through the host; false: there is none.
+  virtual bool copy_from(Driver& other, void* to, const void* from, int64_t bytes) {
+    static_cast<void>(other), static_cast<void>(to), static_cast<void>(from), static_cast<void>(bytes);
+    return false;
+  }
   virtual void fill(void* to, uint8_t byte, int64_t bytes) = 0;
   // Compiles a text; from the cache on disk where it can. Throws Error(device) with the compiler's log.
   virtual std::shared_ptr<Module> build(const std::string& source) = 0;
   virtual std::unique_ptr<LaunchList> prepare(std::vector<Launch> launches) = 0;
+  // A product as a call of the vendor's library; null: it has none, or none for this one.
+  virtual std::shared_ptr<LibraryCall> product(const Product& product, const Scratch& scratch) {
+    static_cast<void>(product), static_cast<void>(scratch);
+    return nullptr;
+  }
   virtual void synchronize() = 0;
 };
 

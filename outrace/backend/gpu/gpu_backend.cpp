@@ -50,6 +50,12 @@ void GpuBackend::copy_out(Device device, void* host, const void* from, int64_t b
   at(device).check_reports();
 }
 
+bool GpuBackend::copy_across(Device to_device, void* to, Device from_device, const void* from, int64_t bytes) {
+  if (to_device == from_device || bytes == 0) return bytes == 0;
+  std::scoped_lock hold(at(to_device).lock(), at(from_device).lock());
+  return at(to_device).driver().copy_from(at(from_device).driver(), to, from, bytes);
+}
+
 void GpuBackend::relayout(Device device, void* to, Layout to_layout, const void* from, Layout from_layout, DType dtype,
                           const Shape& shape) {
   OUTRACE_ASSERT(to_layout == Layout::plain && from_layout == Layout::plain, "packed weights are the CPU's");

@@ -19,6 +19,7 @@ class GpuBackend final : public Backend {
   void free(Device device, void* pointer, int64_t bytes) override;
   void copy_in(Device device, void* to, const void* host, int64_t bytes) override;
   void copy_out(Device device, void* host, const void* from, int64_t bytes) override;
+  bool copy_across(Device to_device, void* to, Device from_device, const void* from, int64_t bytes) override;
   void relayout(Device device, void* to, Layout to_layout, const void* from, Layout from_layout, DType dtype,
                 const Shape& shape) override;
   bool packs_weights(DType) override { return false; }

@@ -25,6 +25,7 @@ inline int64_t groups_for(int64_t items, int64_t each = kGroup) { return (items 
 struct Grid {
   std::array<int64_t, 3> groups{1, 1, 1};
   std::array<int, 3> local{kGroup, 1, 1};
+  bool lanes = false;  // of a LANES_KERNEL: kGroup items, one on CPU devices
 };
 
 // The launches of one program, call after call.
@@ -53,6 +54,10 @@ class CallBuilder {
   enum Fused : int { none = 0, prologue = 1, epilogue = 2, both = 3 };
   void launch(const KernelText& text, const char* name, const Grid& grid, std::vector<Arg> args, Fused fused = none);
   void library(std::shared_ptr<LibraryCall> call);
+  // The product by the driver's library; null: it has no way to do it.
+  std::shared_ptr<LibraryCall> product(const Product& p) {
+    return driver_.product(p, [this](int64_t bytes) { return scratch(bytes); });
+  }
 
   int64_t scratch_bytes() const { return most_scratch_; }
   bool reports() const { return reports_; }
@@ -82,6 +87,7 @@ struct KernelRow {
 // The rows of each family, best first within an op.
 std::span<const KernelRow> elementwise_kernels();  // kernels_elementwise.cpp
 std::span<const KernelRow> reduce_kernels();       // kernels_reduce.cpp
+std::span<const KernelRow> library_kernels();      // kernels_library.cpp
 std::span<const KernelRow> matmul_kernels();       // kernels_matmul.cpp
 std::span<const KernelRow> row_kernels();          // kernels_rows.cpp
 std::span<const KernelRow> random_kernels();       // kernels_random.cpp

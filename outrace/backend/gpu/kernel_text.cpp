@@ -59,6 +59,7 @@ std::string KernelText::source(const DeviceFacts& facts) const {
   // Types come in by definitions: a text without doubles spares the compiler that half of the dialect.
   const bool doubles = facts.has_f64 && head_.find("f64") != std::string::npos;
   std::string out = doubles ? "#define HAS_F64 1\n" : "#define HAS_F64 0\n";
+  out += facts.is_cpu ? "#define ON_CPU 1\n" : "#define ON_CPU 0\n";
   out += facts.rounds_sqrt ? "#define ROUNDS_SQRT 1\n" : "#define ROUNDS_SQRT 0\n";
   out += text_of(prelude);
   out += text_of("common.cl");

@@ -69,6 +69,7 @@ void make_reduction(const Call& call, CallBuilder& b) {
   text.define("COMPUTE", type).define("TEAMS", teams).define("SPLIT", segments > 1);
   text.define("KEPT_AXES", static_cast<int64_t>(kept.size()))
       .define("REDUCED_AXES", static_cast<int64_t>(reduced.size()));
+  text.define("KEPT_DENSE", int64_t{kept.size() == 1 && kept[0].stride == 1});
   define_reduction(text, call.op, type);
   text.index(space.numel() + kGroup * 64);
   text.prologue(call.prologue.empty() ? read_operand(call, 0, b.plan(), type) : call.prologue, b.plan());
@@ -80,14 +81,15 @@ void make_reduction(const Call& call, CallBuilder& b) {
   for (const int64_t v : {results, count, segments, length}) args.push_back(Arg::i64(v));
   append_axes(kept, args);
   append_axes(reduced, args);
-  b.launch(text, "reduce", {.groups = {teams ? results : groups_for(results), segments, 1}}, std::move(args),
-           segments > 1 ? CallBuilder::prologue : CallBuilder::both);
+  b.launch(text, "reduce", {.groups = {teams ? results : groups_for(results), segments, 1}, .lanes = true},
+           std::move(args), segments > 1 ? CallBuilder::prologue : CallBuilder::both);
   if (segments == 1) return;
   const std::vector<Arg> second = {partial, Arg::i64(results), Arg::i64(segments), Arg::i64(count)};
   if (results >= kManyResults)
-    b.launch(text, "reduce_partial", {.groups = {groups_for(results), 1, 1}}, second, CallBuilder::epilogue);
+    b.launch(text, "reduce_partial", {.groups = {groups_for(results), 1, 1}, .lanes = true}, second,
+             CallBuilder::epilogue);
   else
-    b.launch(text, "reduce_partial_team", {.groups = {results, 1, 1}}, second, CallBuilder::epilogue);
+    b.launch(text, "reduce_partial_team", {.groups = {results, 1, 1}, .lanes = true}, second, CallBuilder::epilogue);
 }
 
 const KernelRow kRows[] = {

@@ -19,7 +19,7 @@ KernelText row_text(DType stored_type, int64_t columns) {
 }
 
 Grid row_grid(int64_t rows, int64_t columns) {
-  return {.groups = {columns >= kTeamRow ? rows : groups_for(rows), 1, 1}};
+  return {.groups = {columns >= kTeamRow ? rows : groups_for(rows), 1, 1}, .lanes = columns >= kTeamRow};
 }
 
 const char* softmax_why_not(const Call& call, const Plan&, const DeviceFacts&) {

@@ -35,6 +35,7 @@ class LibraryCall {
  public:
   virtual ~LibraryCall() = default;
   virtual void enqueue(void* queue, void* const* addresses) = 0;
+  virtual std::vector<int> slots() const = 0;  // of the addresses that it reads
 };
 
 // groups[1] and groups[2] stay below 65536, groups[0] below 2^31 (CUDA's limits).

@@ -114,8 +114,7 @@ class Printer {
     for (int k = 0; k < rank(); ++k) {
       const int64_t stride = view.strides[axes_[k]];
       if (stride == 0) continue;
-      const bool unit = stride == 1 && k == rank() - 1;
-      sum += fmt::format("{}(i64)i{}{}", sum.empty() ? "" : " + ", k, unit ? "" : " * " + number(stride));
+      sum += fmt::format("{}(i64)i{}{}", sum.empty() ? "" : " + ", k, stride == 1 ? "" : " * " + number(stride));
     }
     return sum;
   }
@@ -128,7 +127,7 @@ class Printer {
       case TileLoad::Kind::producer: value = "value"; break;
       case TileLoad::Kind::scalar: {
         const DType type = is_float(l.dtype) ? (p_.compute == DType::f64 ? DType::f64 : DType::f32) : DType::i64;
-        value = fmt::format("{}_of_{}(scalar_{}({}))", compute_, type_name(type), type_name(type), scalar(l.scalar));
+        value = fmt::format("{}_of_{}({})", compute_, type_name(type), scalar(l.scalar, type));
         break;
       }
       case TileLoad::Kind::view:
@@ -139,14 +138,16 @@ class Printer {
     body_ += fmt::format("  const {} r{} = {};\n", compute_, r, value);
   }
 
-  // All scalars lie in one buffer.
-  std::string scalar(int index) {
+  // All scalars lie in one buffer. Each is read at the kernel's start.
+  std::string scalar(int index, DType type) {
     if (!reads_scalars_) {
       reads_scalars_ = true;
       array_list_.push_back({prefix_ + "s", "i64", false});
       array_args_.push_back(Arg::array(static_cast<int>(plan_.values.size()) + CallBuilder::scalars));
     }
-    return fmt::format("{}s + {}", prefix_, number(int64_t{2} * index));
+    const std::string name = fmt::format("{}v{}", prefix_, scalars_.size()), t(type_name(type));
+    scalars_.push_back({t, name, fmt::format("scalar_{}({}s + {})", t, prefix_, number(int64_t{2} * index))});
+    return name;
   }
 
   void print_store(const TileStore& s) {
@@ -187,6 +188,11 @@ class Printer {
       formals += fmt::format(", {}GLOBAL {} *{}", a.written ? "" : "const ", a.type, a.name);
       actuals += ", " + a.name;
     }
+    for (const Scalar& s : scalars_) {
+      starts += fmt::format("const {} {} = {}; ", s.type, s.name, s.value);
+      formals += fmt::format(", {} {}", s.type, s.name);
+      actuals += ", " + s.name;
+    }
     for (const std::string& n : numbers_) {
       params += ", i64 " + n;
       formals += ", i64 " + n;
@@ -221,6 +227,9 @@ class Printer {
     std::string name, type;
     bool written;
   };
+  struct Scalar {
+    std::string type, name, value;
+  };
 
   const std::string name_, prefix_;
   const TileProgram& p_;
@@ -232,6 +241,7 @@ class Printer {
   std::vector<int> axes_;  // the innermost axis of the space in each
   std::map<std::string, int> arrays_;
   std::vector<Array> array_list_;
+  std::vector<Scalar> scalars_;
   std::vector<std::string> numbers_, sizes_, magics_;
   std::vector<Arg> array_args_, number_args_;
   std::string body_, stores_;

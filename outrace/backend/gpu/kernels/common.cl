@@ -191,3 +191,29 @@ INLINE i64 checked_entry(i64 index, i64 size, i64 position, i32 reports, GLOBAL 
     } \
     return shared[0]; \
   }
+
+// ---- lanes: the 256 work-items of a group, or on CPU devices the turns of an inner loop of the group's only item,
+// which compilers make vector code of. What a lane keeps from one loop to the next is a LANE_ARRAY. ----
+#if ON_CPU
+#define LANES_KERNEL(name) KERNEL(name, 1, 1)
+#define FOR_LANES(lane, count) \
+  _Pragma("clang loop vectorize(assume_safety)") for (i64 lane = 0, lane##_end = (count) < 256 ? (count) : 256; \
+                                                      lane < lane##_end; ++lane)
+#define LANE_ARRAY(T, x) T x[256]
+#define OF_LANE(x, lane) x[lane]
+// The same tree as GROUP_FOLD's.
+#define LANE_FOLD(name, T, combine) \
+  INLINE T name(LOCAL T *shared, T *values) { \
+    for (i32 step = 128; step > 0; step /= 2) \
+      for (i32 i = 0; i < step; ++i) values[i] = combine(values[i], values[i + step]); \
+    return values[0]; \
+  }
+#else
+#define LANES_KERNEL(name) KERNEL(name, 256, 1)
+#define FOR_LANES(lane, count) for (i64 lane = LOCAL_ID(0), lane##_in = lane < (count); lane##_in; lane##_in = 0)
+#define LANE_ARRAY(T, x) T x[1]
+#define OF_LANE(x, lane) x[0]
+#define LANE_FOLD(name, T, combine) \
+  GROUP_FOLD(name##_items, T, combine) \
+  INLINE T name(LOCAL T *shared, const T *values) { return name##_items(shared, values[0]); }
+#endif

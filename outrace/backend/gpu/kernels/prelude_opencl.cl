@@ -1,5 +1,9 @@
 // The dialect in OpenCL C 1.2. The same names mean the same in prelude_cuda.cl.
 #pragma OPENCL FP_CONTRACT OFF
+#if ON_CPU
+// Of loops that are no vector code after all.
+#pragma clang diagnostic ignored "-Wpass-failed"
+#endif
 #if HAS_F64
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable
 #endif

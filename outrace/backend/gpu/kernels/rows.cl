@@ -5,18 +5,21 @@ GROUP_FOLD(fold_max, COMPUTE, PASTE(max_, COMPUTE))
 GROUP_FOLD(fold_sum, COMPUTE, ADD)
 GROUP_FOLD(fold_count, i64, ADD)
 
+LANE_FOLD(lanes_max, COMPUTE, PASTE(max_, COMPUTE))
+LANE_FOLD(lanes_sum, COMPUTE, ADD)
+LANE_FOLD(lanes_count, i64, ADD)
+
+// FOR_COLUMNS runs over the columns c = from + lane of the group's row, or of the item's.
 #if TEAMS
-#define LANES 256
-#define LANE ((i64)LOCAL_ID(0))
+#define ROWS_KERNEL(name) LANES_KERNEL(name)
+#define IS_FIRST (LOCAL_ID(0) == 0)
 #define ROW GROUP_ID(0)
-#define ROW_MAX(shared, v) fold_max(shared, v)
-#define ROW_SUM(shared, v) fold_sum(shared, v)
+#define FOR_COLUMNS(width) for (i64 from = 0; from < (width); from += 256) FOR_LANES(lane, (width) - from)
 #else
-#define LANES 1
-#define LANE ((i64)0)
+#define ROWS_KERNEL(name) KERNEL(name, 256, 1)
+#define IS_FIRST 1
 #define ROW (GROUP_ID(0) * 256 + (i64)LOCAL_ID(0))
-#define ROW_MAX(shared, v) (v)
-#define ROW_SUM(shared, v) (v)
+#define FOR_COLUMNS(width) for (i64 from = 0, lane = 0; from < (width); ++from)
 #endif
 #define NUMBER(v) CONVERT(COMPUTE, X, v)
 #define EXP(v) PASTE(exp_, COMPUTE)(v)
@@ -24,25 +27,34 @@ GROUP_FOLD(fold_count, i64, ADD)
 #define INFINITE CONVERT(COMPUTE, f32, F32_INFINITY)
 
 // The largest number of a row and the sum of e^(x - max); a NaN spoils the sum.
+#if TEAMS
+INLINE COMPUTE row_max(LOCAL COMPUTE *shared, const GLOBAL X *x, i64 columns) {
+  LANE_ARRAY(COMPUTE, largest);
+  FOR_LANES(lane, 256) OF_LANE(largest, lane) = -INFINITE;
+  FOR_COLUMNS(columns) OF_LANE(largest, lane) = PASTE(max_, COMPUTE)(OF_LANE(largest, lane), NUMBER(x[from + lane]));
+  return lanes_max(shared, largest);
+}
+INLINE COMPUTE row_sum(LOCAL COMPUTE *shared, const GLOBAL X *x, i64 columns, COMPUTE largest) {
+  LANE_ARRAY(COMPUTE, sum);
+  FOR_LANES(lane, 256) OF_LANE(sum, lane) = (COMPUTE)0;
+  FOR_COLUMNS(columns) OF_LANE(sum, lane) += EXP(NUMBER(x[from + lane]) - largest);
+  return lanes_sum(shared, sum);
+}
+#else
 INLINE COMPUTE row_max(LOCAL COMPUTE *shared, const GLOBAL X *x, i64 columns) {
   COMPUTE largest = -INFINITE;
-  for (i64 from = 0; from < columns; from += LANES) {
-    const i64 c = from + LANE;
-    if (c < columns) largest = PASTE(max_, COMPUTE)(largest, NUMBER(x[c]));
-  }
-  return ROW_MAX(shared, largest);
+  for (i64 c = 0; c < columns; ++c) largest = PASTE(max_, COMPUTE)(largest, NUMBER(x[c]));
+  return largest;
 }
 INLINE COMPUTE row_sum(LOCAL COMPUTE *shared, const GLOBAL X *x, i64 columns, COMPUTE largest) {
   COMPUTE sum = (COMPUTE)0;
-  for (i64 from = 0; from < columns; from += LANES) {
-    const i64 c = from + LANE;
-    if (c < columns) sum += EXP(NUMBER(x[c]) - largest);
-  }
-  return ROW_SUM(shared, sum);
+  for (i64 c = 0; c < columns; ++c) sum += EXP(NUMBER(x[c]) - largest);
+  return sum;
 }
+#endif
 
 #if !defined(TARGET)
-KERNEL(softmax, 256, 1)(ARRAY(X, x), ARRAY(X, y), i64 rows, i64 columns) {
+ROWS_KERNEL(softmax)(ARRAY(X, x), ARRAY(X, y), i64 rows, i64 columns) {
   LOCAL_ARRAY(COMPUTE, shared, 256);
   AT(X, x);
   AT(X, y);
@@ -60,18 +72,18 @@ KERNEL(softmax, 256, 1)(ARRAY(X, x), ARRAY(X, y), i64 rows, i64 columns) {
 #else
   const COMPUTE factor = (COMPUTE)1 / sum;
 #endif
-  for (i64 from = 0; from < width; from += LANES) {
-    const i64 c = from + LANE;
+  FOR_COLUMNS(width) {
+    const i64 c = from + lane;
 #if LOGARITHM
     // Two subtractions: largest + log_sum, rounded, would lose log_sum where the numbers are huge.
-    if (c < width) y[c] = CONVERT(X, COMPUTE, NUMBER(x[c]) - largest - log_sum);
+    y[c] = CONVERT(X, COMPUTE, NUMBER(x[c]) - largest - log_sum);
 #else
-    if (c < width) y[c] = CONVERT(X, COMPUTE, EXP(NUMBER(x[c]) - largest) * factor);
+    y[c] = CONVERT(X, COMPUTE, EXP(NUMBER(x[c]) - largest) * factor);
 #endif
   }
 }
 
-KERNEL(logsumexp, 256, 1)(ARRAY(X, x), ARRAY(X, y), i64 rows, i64 columns) {
+ROWS_KERNEL(logsumexp)(ARRAY(X, x), ARRAY(X, y), i64 rows, i64 columns) {
   LOCAL_ARRAY(COMPUTE, shared, 256);
   AT(X, x);
   AT(X, y);
@@ -80,7 +92,7 @@ KERNEL(logsumexp, 256, 1)(ARRAY(X, x), ARRAY(X, y), i64 rows, i64 columns) {
   const COMPUTE largest = row_max(shared, x, width);
   const COMPUTE sum = row_sum(shared, x, width, largest);
   // An infinity, or a NaN, is the result itself: its differences say nothing.
-  if (row < rows && LANE == 0) {
+  if (row < rows && IS_FIRST) {
     const i32 finite = largest > -INFINITE && largest < INFINITE;
     y[row] = CONVERT(X, COMPUTE, finite ? LOG(sum) + largest : largest);
   }
@@ -92,13 +104,13 @@ INLINE i64 class_of(const GLOBAL TARGET *targets, i64 row, i64 classes, i64 igno
   const i64 t = (i64)targets[row];
   if (t == ignored) return -1;
   if (t >= 0 && t < classes) return t;
-  if (LANE == 0) report(status, number, t, row);
+  if (IS_FIRST) report(status, number, t, row);
   return -1;
 }
 
 #if !GRADIENT
 // losses: of type COMPUTE, to be folded, or the result if nothing is.
-KERNEL(cross_entropy, 256, 1)
+ROWS_KERNEL(cross_entropy)
 (ARRAY(X, x), ARRAY(TARGET, targets), ARRAY(LOSS, losses), ARRAY(i64, status), i32 number, i64 rows, i64 columns,
  i64 ignored) {
   LOCAL_ARRAY(COMPUTE, shared, 256);
@@ -112,7 +124,7 @@ KERNEL(cross_entropy, 256, 1)
   x += row * width;
   const COMPUTE largest = row_max(shared, x, width);
   const COMPUTE sum = row_sum(shared, x, width, largest);
-  if (row < rows && LANE == 0) {
+  if (row < rows && IS_FIRST) {
     COMPUTE loss = (COMPUTE)0;
     if (chosen >= 0) loss = LOG(sum) - (NUMBER(x[chosen]) - largest);
     losses[row] = CONVERT(LOSS, COMPUTE, loss);
@@ -177,7 +189,7 @@ KERNEL(fold_losses, 256, 1)
 }
 #else
 // gradient = g * (softmax(x) - one at the class), 0 in ignored rows. Each group counts the rows that are kept.
-KERNEL(cross_entropy_grad, 256, 1)
+ROWS_KERNEL(cross_entropy_grad)
 (ARRAY(X, x), ARRAY(TARGET, targets), ARRAY(X, g), ARRAY(X, y), ARRAY(i64, status), i32 number, i64 rows, i64 columns,
  i64 ignored) {
   LOCAL_ARRAY(COMPUTE, shared, 256);
@@ -190,12 +202,19 @@ KERNEL(cross_entropy_grad, 256, 1)
   const i64 row = ROW;
   COMPUTE scale = (COMPUTE)0;
 #if REDUCTION == 1
+#if TEAMS
+  LANE_ARRAY(i64, kept);
+  FOR_LANES(lane, 256) OF_LANE(kept, lane) = 0;
+  FOR_COLUMNS(rows) OF_LANE(kept, lane) += (i64)targets[from + lane] != ignored;
+  scale = NUMBER(g[0]) / (COMPUTE)lanes_count(shared_count, kept);
+#else
   i64 kept = 0;
   for (i64 from = 0; from < rows; from += 256) {
     const i64 r = from + (i64)LOCAL_ID(0);
     if (r < rows) kept += (i64)targets[r] != ignored;
   }
   scale = NUMBER(g[0]) / (COMPUTE)fold_count(shared_count, kept);
+#endif
 #elif REDUCTION == 2
   scale = NUMBER(g[0]);
 #else
@@ -208,13 +227,11 @@ KERNEL(cross_entropy_grad, 256, 1)
   const COMPUTE largest = row_max(shared, x, width);
   const COMPUTE factor = scale / row_sum(shared, x, width, largest);
   if (row < rows) {
-    for (i64 from = 0; from < columns; from += LANES) {
-      const i64 c = from + LANE;
-      if (c < columns) {
-        COMPUTE slope = (COMPUTE)0;
-        if (chosen >= 0) slope = EXP(NUMBER(x[c]) - largest) * factor - (c == chosen ? scale : (COMPUTE)0);
-        y[c] = CONVERT(X, COMPUTE, slope);
-      }
+    FOR_COLUMNS(columns) {
+      const i64 c = from + lane;
+      COMPUTE slope = (COMPUTE)0;
+      if (chosen >= 0) slope = EXP(NUMBER(x[c]) - largest) * factor - (c == chosen ? scale : (COMPUTE)0);
+      y[c] = CONVERT(X, COMPUTE, slope);
     }
   }
 }
