@@ -77,7 +77,7 @@ void make_norm_grad(const Call& call, CallBuilder& b) {
     return b.launch(n.text, "norm_grad", line_grid(n.lines, n.lanes),
                     {x, g, weight, dx, lines, columns, n.eps, n.centered, weights});
   const Arg stats = n.stats(), sums = b.scratch(n.lines * (n.cut.parts + 1) * kPair);
-  b.launch(n.text, "norm_sums", {.groups = {n.lines * n.cut.parts, 1, 1}},
+  b.launch(n.text, "norm_sums", line_grid(n.lines * n.cut.parts, n.lanes),
            {x, g, weight, stats, sums, columns, parts, Arg::i64(n.cut.length), weights});
   b.launch(n.text, "norm_sums_join", {.groups = {n.lines, 1, 1}}, {sums, lines, columns, parts, n.centered});
   b.launch(n.text, "norm_grad_apply", n.element_grid(),
