@@ -105,7 +105,7 @@ TEST(GpuAxis, PositionsOfExtremesSoFar) {
 
 // Whole numbers whose sums are exact everywhere, so that every order of additions gives the same.
 TEST(GpuAxis, ScansOfWholeNumbersAreTheCpus) {
-  for (const DType dtype : {DType::f32, DType::f64, DType::i64, DType::bf16})
+  for (const DType dtype : {DType::f32, DType::f64, DType::i64})
     for (const Lined& l : lined_for(dtype))
       for (const bool reverse : {false, true}) {
         SCOPED_TRACE(cat(l.shape, " axis ", l.axis, " ", name_of(dtype), reverse ? " reverse" : ""));
@@ -177,7 +177,7 @@ TEST(GpuAxis, Norms) {
   for (const DType dtype : {DType::f32, DType::f64})
     for (const Shape& s :
          {Shape{1, 100'000}, Shape{513, 1025}, Shape{7000, 3}, Shape{40, 300}, Shape{2, 0}, Shape{0, 5}}) {
-      if (dtype != DType::f32 && s[1] != 300) continue;
+      if ((dtype == DType::f64) != (s[1] == 300)) continue;  // 32 lanes in f64, 8 and 256 in f32
       const Tensor x = (randn(s) * 2 + 3).to(dtype).eval();
       const auto all = [&](const Tensor& t, bool rms, bool weighted) {
         // Numbers that every dtype holds exactly.
@@ -222,7 +222,7 @@ TEST(GpuAxis, Order) {
         const int64_t n = l.shape[l.axis];
         expect_same(x, [&](const Tensor& t) { return argsort(t, l.axis, descending); });
         for (const int64_t k : {int64_t{0}, int64_t{3}, n / 2, n}) {
-          if (k > n) continue;
+          if (k > n || (n > 3000 && k != 3)) continue;
           SCOPED_TRACE(cat("k ", k));
           expect_same(x, [&](const Tensor& t) { return topk(t, k, {l.axis, descending}).indices; });
           expect_same(x, [&](const Tensor& t) { return topk(t, k, {l.axis, descending, false}).indices; });
