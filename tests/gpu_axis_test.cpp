@@ -21,8 +21,8 @@ std::vector<Device> gpus() {
   return out;
 }
 
-const DType kAll[] = {DType::f32, DType::f64, DType::bf16, DType::f16,
-                      DType::i64, DType::i32, DType::u8,   DType::boolean};
+// One of each kind and size of number, f64 once: texts differ in how numbers are read, and forward_test takes them all.
+const DType kKinds[] = {DType::f32, DType::f64, DType::bf16, DType::i64, DType::u8};
 
 struct Lined {
   Shape shape;
@@ -32,11 +32,11 @@ struct Lined {
 const Lined kLined[] = {{{1, 100'000}, 1}, {{70'000, 3}, 0}, {{513, 1025}, 1}, {{130, 77, 9}, 1},
                         {{3000, 7}, 1},    {{5, 3, 0}, 1},   {{1}, 0},         {{2, 300}, 1}};
 
-// Some of them for most dtypes: kernels are compiled for each, and differ in how numbers are read.
-bool has_all_sizes(DType dtype) { return dtype == DType::f32 || dtype == DType::i64; }
+// All for f32; for the others a shape that groups walk or one that items walk, as compiling takes longer than running.
 std::vector<Lined> lined_for(DType dtype) {
-  if (has_all_sizes(dtype)) return {std::begin(kLined), std::end(kLined)};
-  return {kLined[2], kLined[3]};
+  if (dtype == DType::f32) return {std::begin(kLined), std::end(kLined)};
+  if (dtype == DType::i64) return {kLined[0], kLined[3]};
+  return {kLined[dtype == DType::f64 ? 2 : 3]};
 }
 
 using Fn = std::function<Tensor(const Tensor&)>;
@@ -78,7 +78,7 @@ Tensor tied(const Shape& shape, DType dtype, bool special, uint64_t seed = 5) {
 }
 
 TEST(GpuAxis, PositionsOfExtremes) {
-  for (const DType dtype : kAll)
+  for (const DType dtype : kKinds)
     for (const Lined& l : lined_for(dtype)) {
       if (l.shape[l.axis] == 0) continue;
       for (const bool special : {false, true}) {
@@ -93,7 +93,7 @@ TEST(GpuAxis, PositionsOfExtremes) {
 }
 
 TEST(GpuAxis, PositionsOfExtremesSoFar) {
-  for (const DType dtype : {DType::f32, DType::f64, DType::bf16, DType::i64})
+  for (const DType dtype : {DType::f32, DType::i64})
     for (const Lined& l : lined_for(dtype)) {
       SCOPED_TRACE(cat(l.shape, " axis ", l.axis, " ", name_of(dtype)));
       const Tensor x = tied(l.shape, dtype, true);
@@ -105,7 +105,7 @@ TEST(GpuAxis, PositionsOfExtremesSoFar) {
 
 // Whole numbers whose sums are exact everywhere, so that every order of additions gives the same.
 TEST(GpuAxis, ScansOfWholeNumbersAreTheCpus) {
-  for (const DType dtype : {DType::f32, DType::f64, DType::i64, DType::bf16})
+  for (const DType dtype : {DType::f32, DType::f64, DType::i64})
     for (const Lined& l : lined_for(dtype))
       for (const bool reverse : {false, true}) {
         SCOPED_TRACE(cat(l.shape, " axis ", l.axis, " ", name_of(dtype), reverse ? " reverse" : ""));
@@ -141,6 +141,7 @@ TEST(GpuAxis, ScansOfRealNumbers) {
 TEST(GpuAxis, ScansOfSpecialNumbers) {
   for (const DType dtype : {DType::f32, DType::f64})
     for (const Lined& l : {Lined{{1, 100'000}, 1}, Lined{{20'000, 3}, 0}}) {
+      if (dtype == DType::f64 && l.axis == 0) continue;
       const int64_t n = l.shape.numel();
       std::vector<double> zero(static_cast<size_t>(n), 2.0), nan(zero), large(zero);
       zero[10] = 0;
@@ -173,10 +174,10 @@ TEST(GpuAxis, Variance) {
 
 TEST(GpuAxis, Norms) {
   manual_seed(5);
-  for (const DType dtype : {DType::f32, DType::f64, DType::bf16})
+  for (const DType dtype : {DType::f32, DType::f64})
     for (const Shape& s :
          {Shape{1, 100'000}, Shape{513, 1025}, Shape{7000, 3}, Shape{40, 300}, Shape{2, 0}, Shape{0, 5}}) {
-      if (dtype != DType::f32 && s[1] != 300 && s[0] != 1) continue;
+      if ((dtype == DType::f64) != (s[1] == 300)) continue;  // 32 lanes in f64, 8 and 256 in f32
       const Tensor x = (randn(s) * 2 + 3).to(dtype).eval();
       const auto all = [&](const Tensor& t, bool rms, bool weighted) {
         // Numbers that every dtype holds exactly.
@@ -212,16 +213,16 @@ TEST(GpuAxis, Norms) {
 }
 
 TEST(GpuAxis, Order) {
-  for (const DType dtype : kAll)
+  for (const DType dtype : {DType::f32, DType::f64, DType::i64, DType::u8})
     for (const Lined& l : {kLined[0], kLined[1], kLined[2], kLined[3], kLined[5], kLined[7], Lined{{1, 2049}, 1}})
       for (const bool descending : {false, true}) {
         SCOPED_TRACE(cat(l.shape, " axis ", l.axis, " ", name_of(dtype), descending ? " descending" : ""));
-        if (!has_all_sizes(dtype) && l.shape[0] != 2 && l.shape[0] != 130) continue;
+        if (dtype != DType::f32 && l.shape[1] != (dtype == DType::i64 ? 2049 : 300)) continue;
         const Tensor x = tied(l.shape, dtype, true);
         const int64_t n = l.shape[l.axis];
         expect_same(x, [&](const Tensor& t) { return argsort(t, l.axis, descending); });
         for (const int64_t k : {int64_t{0}, int64_t{3}, n / 2, n}) {
-          if (k > n) continue;
+          if (k > n || (n > 3000 && k != 3)) continue;
           SCOPED_TRACE(cat("k ", k));
           expect_same(x, [&](const Tensor& t) { return topk(t, k, {l.axis, descending}).indices; });
           expect_same(x, [&](const Tensor& t) { return topk(t, k, {l.axis, descending, false}).indices; });
@@ -232,8 +233,9 @@ TEST(GpuAxis, Order) {
 }
 
 TEST(GpuAxis, Counts) {
-  for (const DType dtype : kAll)
+  for (const DType dtype : kKinds)
     for (const int64_t bins : {1, 7, 5000}) {
+      if (dtype != DType::f32 && bins != 7) continue;
       SCOPED_TRACE(cat(name_of(dtype), " ", bins));
       for (const Shape& s : {Shape{100'000}, Shape{0}, Shape{3, 11}})
         expect_same(tied(s, dtype, true), [&](const Tensor& t) { return histogram(t, bins, -90, 901.5); });

@@ -158,6 +158,16 @@ Tensor below(int64_t size, const Shape& s, Device d) {
   return Tensor::from(v, s).to(d).eval();
 }
 
+// A layer norm and its derivatives, one behind the other.
+Tensor norms(Device d, const Shape& s) {
+  const auto leaf = [](const Tensor& t) { return t.eval().detach().requires_grad_(); };
+  const Tensor x = leaf(whole(s, d)), w = leaf(whole({s[1]}, d) * 0.25 + 1), c = leaf(whole({s[1]}, d));
+  const Tensor y = layer_norm(x, {s[1]}, w, c), upstream = (y * 0 + whole(s, d) * (1.0 / 64)).detach().eval();
+  std::vector<Tensor> all{y.detach().reshape({s.numel()})};
+  for (const Tensor& g : grad(y, {x, w, c}, {}, upstream)) all.push_back(g.reshape({g.numel()}));
+  return cat(all);
+}
+
 using Function = Tensor (*)(Device);
 constexpr std::pair<const char*, Function> kPaths[] = {
     {"few terms, sorted in one tile",
@@ -214,6 +224,85 @@ constexpr std::pair<const char*, Function> kPaths[] = {
     {"targets",
      [](Device d) {
        return cross_entropy(whole({3, 70}, d), below(70, {3}, d));
+     }},
+    {"extremes of rows",
+     [](Device d) {
+       return argmax(whole({3, 300}, d), 1);
+     }},
+    {"extremes of a long row",
+     [](Device d) {
+       return argmin(whole({1, 9000}, d), 1);
+     }},
+    {"extremes of columns",
+     [](Device d) {
+       return argmax(whole({700, 3}, d), 0);
+     }},
+    {"scans of rows",
+     [](Device d) {
+       return cumsum(whole({3, 300}, d), 1);
+     }},
+    {"scans of a long row",
+     [](Device d) {
+       return cumsum(whole({1, 5000}, d), 1, {.reverse = true});
+     }},
+    {"scans of columns",
+     [](Device d) {
+       return cumprod(whole({700, 3}, d) * 0.25 + 0.5, 0);
+     }},
+    {"extremes so far",
+     [](Device d) {
+       return cummax(whole({2, 2500}, d), 1).indices;
+     }},
+    {"ranks",
+     [](Device d) {
+       return argsort(whole({5, 100}, d), 1);
+     }},
+    {"a sorted tile",
+     [](Device d) {
+       return argsort(whole({2, 300}, d), 1, true);
+     }},
+    {"merged tiles",
+     [](Device d) {
+       return argsort(whole({1, 5000}, d), 1);
+     }},
+    {"the first few",
+     [](Device d) {
+       return topk(whole({1, 5000}, d), 3, {1, true, false}).indices;
+     }},
+    {"counts", [](Device d) { return histogram(whole({900}, d), 7, 0, 4); }},
+    {"counts in many bins", [](Device d) { return bincount(below(5000, {900}, d)); }},
+    // Eight, 32 and 256 items a line, idle lines in the last group, parts.
+    {"variances of short rows",
+     [](Device d) {
+       return var(whole({37, 20}, d), {.axes = {1}});
+     }},
+    {"variances of rows",
+     [](Device d) {
+       return var(whole({11, 700}, d), {.axes = {1}});
+     }},
+    {"variances of long rows",
+     [](Device d) {
+       return var(whole({2, 9000}, d), {.axes = {1}});
+     }},
+    {"variances of columns",
+     [](Device d) {
+       return var(whole({700, 3}, d), {.axes = {0}});
+     }},
+    {"norms of short rows",
+     [](Device d) {
+       return norms(d, {37, 20});
+     }},
+    {"norms of rows",
+     [](Device d) {
+       return norms(d, {11, 700});
+     }},
+    {"norms of long rows",
+     [](Device d) {
+       return norms(d, {2, 9000});
+     }},
+    {"norms of rows in groups",
+     [](Device d) {
+       return norms(d, {2, 1100});
      }},
 };
 

@@ -36,7 +36,9 @@ constexpr int64_t kEnoughGroups = 1024, kEnoughItems = 64 * 1024;
 // Items that share a line of this length, a divisor of a group: fewer for short lines, several of which a group takes.
 constexpr int64_t lanes_for(int64_t size) { return size <= 64 ? 8 : size <= 1024 ? 32 : kGroup; }
 
-inline Grid line_grid(int64_t lines, int64_t lanes) { return {.groups = {groups_for(lines, kGroup / lanes), 1, 1}}; }
+inline Grid line_grid(int64_t lines, int64_t lanes) {
+  return {.groups = {groups_for(lines, kGroup / lanes), 1, 1}, .lanes = lanes == kGroup};
+}
 
 // From so many lines on, an item each joins the parts of a line; below, a group.
 constexpr int64_t kManyLines = 256;

@@ -20,11 +20,12 @@ void make_arg_reduce(const Call& call, CallBuilder& b) {
 
   KernelText text("arg_reduce.cl");
   text.define("X", type).define("COMPUTE", compute).define("INTEGER", int64_t{!is_float(type)});
+  text.define("TURN", compute == DType::f32 && cut.length < (int64_t{1} << 31) ? DType::i32 : DType::i64);
   const Arg result = b.whole(call.result);
   const Arg found = b.scratch(split ? lines * cut.parts * size_of(compute) : 1);
   const Arg found_at = b.scratch(split ? lines * cut.parts * 8 : 1);
   b.launch(text, teams ? "arg_reduce" : "arg_reduce_items",
-           {.groups = {teams ? lines * cut.parts : groups_for(lines * cut.parts), 1, 1}},
+           {.groups = {teams ? lines * cut.parts : groups_for(lines), teams ? 1 : cut.parts, 1}, .lanes = true},
            {b.array(call.operands[0]), result, found, found_at, Arg::i64(lines), Arg::i64(v.size), Arg::i64(v.inner),
             Arg::i64(cut.parts), Arg::i64(cut.length), Arg::i32(call.op == &kArgMin)});
   if (!split) return;

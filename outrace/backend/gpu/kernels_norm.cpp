@@ -77,7 +77,7 @@ void make_norm_grad(const Call& call, CallBuilder& b) {
     return b.launch(n.text, "norm_grad", line_grid(n.lines, n.lanes),
                     {x, g, weight, dx, lines, columns, n.eps, n.centered, weights});
   const Arg stats = n.stats(), sums = b.scratch(n.lines * (n.cut.parts + 1) * kPair);
-  b.launch(n.text, "norm_sums", {.groups = {n.lines * n.cut.parts, 1, 1}},
+  b.launch(n.text, "norm_sums", line_grid(n.lines * n.cut.parts, n.lanes),
            {x, g, weight, stats, sums, columns, parts, Arg::i64(n.cut.length), weights});
   b.launch(n.text, "norm_sums_join", {.groups = {n.lines, 1, 1}}, {sums, lines, columns, parts, n.centered});
   b.launch(n.text, "norm_grad_apply", n.element_grid(),
@@ -93,8 +93,11 @@ void make_norm_weight_grad(const Call& call, CallBuilder& b) {
   b.launch(n.text, "norm_weight_sums", {.groups = {groups_for(n.columns * cut.parts), 1, 1}},
            {n.operand(0), n.operand(1), stats, partial, Arg::i64(n.lines), Arg::i64(n.columns), Arg::i64(cut.parts),
             Arg::i64(cut.length)});
-  b.launch(n.text, "norm_weight_join", {.groups = {2 * n.columns, 1, 1}},
-           {partial, b.whole(call.result), Arg::i64(2 * n.columns), Arg::i64(cut.parts)});
+  const int64_t results = 2 * n.columns;
+  const bool many = results >= kManyLines;
+  b.launch(n.text, many ? "norm_weight_join" : "norm_weight_join_team",
+           {.groups = {many ? groups_for(results) : results, 1, 1}},
+           {partial, b.whole(call.result), Arg::i64(results), Arg::i64(cut.parts)});
 }
 
 const KernelRow kRows[] = {

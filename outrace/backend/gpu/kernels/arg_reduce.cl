@@ -1,6 +1,7 @@
 // Positions of the largest numbers along the middle axis of [outer, size, inner], or of the smallest where `flip` is 1.
 // Lines are cut in `parts` of `length`; if there are several, they hand over what they found. A NaN comes before all
-// numbers, of equal ones the first: an order without ties, so that every tree finds the same. X, COMPUTE, INTEGER.
+// numbers, of equal ones the first: an order without ties, so that every tree finds the same. X, COMPUTE, INTEGER;
+// TURN: an integer of COMPUTE's size that holds a part's length, so that both are looked at side by side.
 #if INTEGER
 #define NUMBER(v) (CONVERT(COMPUTE, X, v) ^ -(i64)flip)
 #else
@@ -51,47 +52,81 @@ INLINE i64 first_of_group(LOCAL COMPUTE *values, LOCAL i64 *places, COMPUTE valu
   AT(i64, found_at)
 
 // A group a part, where inner is 1.
-KERNEL(arg_reduce, 256, 1)(PARAMS) {
+LANES_KERNEL(arg_reduce)(PARAMS) {
   LOCAL_ARRAY(COMPUTE, values, 256);
   LOCAL_ARRAY(i64, places, 256);
   ARRAYS;
   const i64 line = GROUP_ID(0) / parts, begin = GROUP_ID(0) % parts * length;
-  const i64 count = size - begin < length ? size - begin : length, lane = LOCAL_ID(0);
+  const i64 count = size - begin < length ? size - begin : length;
   x += line * size + begin;
-  COMPUTE best = NUMBER(x[0]);
-  i64 place = 0;
-  for (i64 from = 0; from < count; from += 256) {
-    if (from + lane < count) {
+  LANE_ARRAY(COMPUTE, best);
+  LANE_ARRAY(TURN, turn);  // the lane's number in which `best` was found
+  FOR_LANES(lane, 256) {
+    OF_LANE(best, lane) = NUMBER(x[lane < count ? lane : 0]);
+    OF_LANE(turn, lane) = (TURN)0;
+  }
+  for (i64 from = 256; from < count; from += 256) {
+    const TURN now = (TURN)(from / 256);
+    FOR_LANES(lane, count - from) {
       const COMPUTE v = NUMBER(x[from + lane]);
-      const i32 wins = REPLACES(v, best);
-      best = wins ? v : best;
-      place = wins ? from + lane : place;
+      const i32 wins = REPLACES(v, OF_LANE(best, lane));
+      OF_LANE(best, lane) = wins ? v : OF_LANE(best, lane);
+      OF_LANE(turn, lane) = wins ? now : OF_LANE(turn, lane);
     }
   }
-  const i64 at = first_of_group(values, places, best, begin + place);
-  if (lane == 0) {
-    HAND_OVER(GROUP_ID(0), line, values[0], at)
+  // A lane without numbers holds the first one, and its place.
+#define FOUND_AT(lane) ((lane) < count ? begin + (i64)OF_LANE(turn, lane) * 256 + (lane) : begin)
+  COMPUTE first;
+  i64 at;
+#if ON_CPU
+  first = best[0];
+  at = FOUND_AT(0);
+  for (i32 lane = 1; lane < 256; ++lane) {
+    const i64 place = FOUND_AT(lane);
+    const i32 wins = comes_first(best[lane], place, first, at);
+    first = wins ? best[lane] : first;
+    at = wins ? place : at;
+  }
+#else
+  at = first_of_group(values, places, best[0], FOUND_AT(LOCAL_ID(0)));
+  first = values[0];
+#endif
+  if (LOCAL_ID(0) == 0) {
+    HAND_OVER(GROUP_ID(0), line, first, at)
   }
 }
-// An item a part: neighbours lie side by side, or lines are short.
-KERNEL(arg_reduce_items, 256, 1)(PARAMS) {
+// A lane a part: neighbours lie side by side, or lines are short. Groups: {lines, parts}.
+LANES_KERNEL(arg_reduce_items)(PARAMS) {
   ARRAYS;
-  const i64 item = GROUP_ID(0) * 256 + (i64)LOCAL_ID(0);
-  const i64 part = item / lines, line = item % lines, begin = part * length;
-  if (part < parts) {
-    x += (line / inner * size + begin) * inner + line % inner;
-    const i64 count = size - begin;
-    COMPUTE best = NUMBER(x[0]);
-    i64 place = 0;
-    for (i64 i = 1; i < length; ++i) {
-      if (i < count) {
-        const COMPUTE v = NUMBER(x[i * inner]);
-        const i32 wins = REPLACES(v, best);
-        best = wins ? v : best;
-        place = wins ? i : place;
-      }
+  const i64 first = GROUP_ID(0) * 256, part = GROUP_ID(1), begin = part * length;
+  const i64 count = size - begin < length ? size - begin : length;
+  LANE_ARRAY(COMPUTE, best);
+  LANE_ARRAY(TURN, turn);
+  LANE_ARRAY(i64, base);
+  FOR_LANES(lane, lines - first) {
+    const i64 line = first + lane;
+    OF_LANE(base, lane) = inner == lines ? begin * inner + line : (line / inner * size + begin) * inner + line % inner;
+    OF_LANE(best, lane) = NUMBER(x[OF_LANE(base, lane)]);
+    OF_LANE(turn, lane) = (TURN)0;
+  }
+#define LOOK(at)                                                \
+  {                                                             \
+    const COMPUTE v = NUMBER(at);                               \
+    const i32 wins = REPLACES(v, OF_LANE(best, lane));          \
+    OF_LANE(best, lane) = wins ? v : OF_LANE(best, lane);       \
+    OF_LANE(turn, lane) = wins ? (TURN)i : OF_LANE(turn, lane); \
+  }
+  for (i64 i = 1; i < count; ++i) {
+    if (inner == lines) {  // neighbours are neighbours: no bases
+      const GLOBAL X *row = x + (begin + i) * inner + first;
+      FOR_LANES(lane, lines - first) LOOK(row[lane])
+    } else {
+      FOR_LANES(lane, lines - first) LOOK(x[OF_LANE(base, lane) + i * inner])
     }
-    HAND_OVER(line * parts + part, line, best, begin + place)
+  }
+  FOR_LANES(lane, lines - first) {
+    const i64 line = first + lane;
+    HAND_OVER(line * parts + part, line, OF_LANE(best, lane), begin + (i64)OF_LANE(turn, lane))
   }
 }
 

@@ -3,13 +3,36 @@
 // weight, bit 1 a bias. `centered` is 0 for RMS norm: then moments are about 0.
 #define NUMBER(v) CONVERT(COMPUTE, X, v)
 #define LINES (256 / LANES)
+// EACH_LANE: what the first `count` lanes of a line do; KEEP and MINE: what a lane keeps; line_sum: the sum over the
+// lanes of a line, in a fixed tree.
 #if LANES == 256
+#define LINE_KERNEL(name) LANES_KERNEL(name)
 #define LANE LOCAL_ID(0)
 #define LINE GROUP_ID(0)
+#define EACH_LANE(lane, count) FOR_LANES(lane, count)
+#define KEEP(x) LANE_ARRAY(COMPUTE, x)
+#define MINE(x) OF_LANE(x, lane)
+LANE_FOLD(line_sum, COMPUTE, ADD)
 #else
+#define LINE_KERNEL(name) KERNEL(name, 256, 1)
 #define LANE (LOCAL_ID(0) % LANES)
 #define LINE (GROUP_ID(0) * LINES + LOCAL_ID(0) / LANES)
+#define EACH_LANE(lane, count) for (i64 lane = LANE, lane##_in = lane < (count); lane##_in; lane##_in = 0)
+#define KEEP(x) COMPUTE x[1]
+#define MINE(x) x[0]
+INLINE COMPUTE line_sum(LOCAL COMPUTE *shared, const COMPUTE *value) {
+  const i64 lane = LANE, at = LOCAL_ID(0);
+  BARRIER();
+  shared[at] = value[0];
+  BARRIER();
+  for (i32 step = LANES / 2; step > 0; step /= 2) {
+    if (lane < step) shared[at] = shared[at] + shared[at + step];
+    BARRIER();
+  }
+  return shared[at - lane];
+}
 #endif
+#define CLEAR(x) EACH_LANE(lane, LANES) MINE(x) = (COMPUTE)0
 // Elements whose moments are taken about their own mean, in two passes over what is then in cache.
 #define BLOCK (LANES * 32)
 
@@ -40,19 +63,6 @@ INLINE MOMENTS corrected(COMPUTE count, COMPUTE mean, COMPUTE sum, COMPUTE squar
   return moments_of(count, mean, sum / count, squares - sum * (sum / count));
 }
 
-// The sum over the items that share a line, in a fixed tree.
-INLINE COMPUTE line_sum(LOCAL COMPUTE *shared, COMPUTE value) {
-  const i64 lane = LANE, at = LOCAL_ID(0);
-  BARRIER();
-  shared[at] = value;
-  BARRIER();
-  for (i32 step = LANES / 2; step > 0; step /= 2) {
-    if (lane < step) shared[at] = shared[at] + shared[at + step];
-    BARRIER();
-  }
-  return shared[at - lane];
-}
-
 // Moments of `width` (0 in groups' idle lines) numbers of a line; `length` of all lines of the group.
 INLINE MOMENTS line_moments(LOCAL COMPUTE *shared, const GLOBAL X *x, i64 width, i64 length, i32 centered) {
   MOMENTS total = NO_MOMENTS;
@@ -60,25 +70,27 @@ INLINE MOMENTS line_moments(LOCAL COMPUTE *shared, const GLOBAL X *x, i64 width,
     const i64 end = block + BLOCK < length ? block + BLOCK : length;
     const i64 own_end = end < width ? end : width;
     const COMPUTE count = (COMPUTE)(own_end > block ? own_end - block : 0);
-    COMPUTE mean = (COMPUTE)0, sum = (COMPUTE)0, squares = (COMPUTE)0;
+    COMPUTE mean = (COMPUTE)0, sum = (COMPUTE)0;
+    KEEP(sums);
+    KEEP(squares);
+    CLEAR(sums);
+    CLEAR(squares);
     if (centered != 0) {
       for (i64 from = block; from < end; from += LANES) {
-        const i64 i = from + LANE;
-        if (i < own_end) mean += NUMBER(x[i]);
+        EACH_LANE(lane, own_end - from) MINE(sums) += NUMBER(x[from + lane]);
       }
-      mean = line_sum(shared, mean) / count;
+      mean = line_sum(shared, sums) / count;
+      CLEAR(sums);
     }
     for (i64 from = block; from < end; from += LANES) {
-      const i64 i = from + LANE;
-      if (i < own_end) {
-        const COMPUTE d = NUMBER(x[i]) - mean;
-        sum += d;
-        squares += d * d;
+      EACH_LANE(lane, own_end - from) {
+        const COMPUTE d = NUMBER(x[from + lane]) - mean;
+        MINE(sums) += d;
+        MINE(squares) += d * d;
       }
     }
-    if (centered != 0) sum = line_sum(shared, sum);
-    squares = line_sum(shared, squares);
-    total = join(total, corrected(count, mean, sum, squares, centered));
+    if (centered != 0) sum = line_sum(shared, sums);
+    total = join(total, corrected(count, mean, sum, line_sum(shared, squares), centered));
   }
   return total;
 }
@@ -118,7 +130,7 @@ INLINE X variance_of(MOMENTS m, i64 free) {
   else                                            \
     y[line] = variance_of(moments, free);
 
-KERNEL(variance, 256, 1)(PARAMS) {
+LINE_KERNEL(variance)(PARAMS) {
   LOCAL_ARRAY(COMPUTE, shared, 256);
   ARRAYS;
   const i64 line = LINE / parts, part = LINE % parts, begin = part * length;
@@ -204,28 +216,36 @@ INLINE SUMS means_of(COMPUTE h, COMPUTE product, i64 columns, i32 centered) {
 // Sums over `width` numbers of a line from column `begin` on; x and g point to its first.
 INLINE SUMS line_sums(LOCAL COMPUTE *shared, const GLOBAL X *x, const GLOBAL X *g, const GLOBAL X *weight, i32 weights,
                       STATS s, i64 begin, i64 width, i64 length) {
-  SUMS total;
-  total.h = total.product = (COMPUTE)0;
+  KEEP(all_h);
+  KEEP(all_products);
+  CLEAR(all_h);
+  CLEAR(all_products);
   for (i64 block = 0; block < length; block += BLOCK) {
     const i64 end = block + BLOCK < length ? block + BLOCK : length;
-    COMPUTE h = (COMPUTE)0, product = (COMPUTE)0;
+    KEEP(h);
+    KEEP(products);
+    CLEAR(h);
+    CLEAR(products);
     for (i64 from = block; from < end; from += LANES) {
-      const i64 i = from + LANE;
-      if (i < width) {
+      EACH_LANE(lane, width - from) {
+        const i64 i = from + lane;
         const COMPUTE v = UPSTREAM(i, begin + i);
-        h += v;
-        product += v * NORMALIZED(s, i);
+        MINE(h) += v;
+        MINE(products) += v * NORMALIZED(s, i);
       }
     }
-    total.h += h;
-    total.product += product;
+    EACH_LANE(lane, LANES) {
+      MINE(all_h) += MINE(h);
+      MINE(all_products) += MINE(products);
+    }
   }
-  total.h = line_sum(shared, total.h);
-  total.product = line_sum(shared, total.product);
+  SUMS total;
+  total.h = line_sum(shared, all_h);
+  total.product = line_sum(shared, all_products);
   return total;
 }
 
-KERNEL(norm_lines, 256, 1)
+LINE_KERNEL(norm_lines)
 (ARRAY(X, x), ARRAY(X, weight), ARRAY(X, bias), ARRAY(X, y), i64 lines, i64 columns, COMPUTE eps, i32 centered,
  i32 weights) {
   LOCAL_ARRAY(COMPUTE, shared, 256);
@@ -238,12 +258,14 @@ KERNEL(norm_lines, 256, 1)
   y += line * width;
   const STATS s = stats_of(line_moments(shared, x, width, columns, centered), columns, eps);
   for (i64 from = 0; from < columns; from += LANES) {
-    const i64 c = from + LANE;
-    if (c < width) RESULT(s, c, c);
+    EACH_LANE(lane, width - from) {
+      const i64 c = from + lane;
+      RESULT(s, c, c);
+    }
   }
 }
 
-KERNEL(norm_grad, 256, 1)
+LINE_KERNEL(norm_grad)
 (ARRAY(X, x), ARRAY(X, g), ARRAY(X, weight), ARRAY(X, dx), i64 lines, i64 columns, COMPUTE eps, i32 centered,
  i32 weights) {
   LOCAL_ARRAY(COMPUTE, shared, 256);
@@ -259,13 +281,15 @@ KERNEL(norm_grad, 256, 1)
   const SUMS sums = line_sums(shared, x, g, weight, weights, s, 0, width, columns);
   const SUMS t = means_of(sums.h, sums.product, columns, centered);
   for (i64 from = 0; from < columns; from += LANES) {
-    const i64 c = from + LANE;
-    if (c < width) SLOPE(s, t, c, c);
+    EACH_LANE(lane, width - from) {
+      const i64 c = from + lane;
+      SLOPE(s, t, c, c);
+    }
   }
 }
 
 // ---- the same in passes, for few long lines (and LANES 256) and for the weights ----
-KERNEL(norm_stats, 256, 1)
+LINE_KERNEL(norm_stats)
 (ARRAY(X, x), ARRAY(MOMENTS, found), ARRAY(STATS, stats), i64 lines, i64 columns, i64 parts, i64 length, COMPUTE eps,
  i32 centered) {
   LOCAL_ARRAY(COMPUTE, shared, 256);
@@ -305,7 +329,7 @@ KERNEL(norm_apply, 256, 1)
   if (c < columns) RESULT(s, line * columns + c, c);
 }
 
-KERNEL(norm_sums, 256, 1)
+LINE_KERNEL(norm_sums)
 (ARRAY(X, x), ARRAY(X, g), ARRAY(X, weight), ARRAY(STATS, stats), ARRAY(SUMS, sums), i64 columns, i64 parts,
  i64 length, i32 weights) {
   LOCAL_ARRAY(COMPUTE, shared, 256);
@@ -380,8 +404,23 @@ KERNEL(norm_weight_sums, 256, 1)
     partial[(part * 2 + 1) * columns + c] = bias;
   }
 }
-// A group a result.
+// What the parts found: an item a result, or, where there are few, a group.
 KERNEL(norm_weight_join, 256, 1)(ARRAY(COMPUTE, partial), ARRAY(X, y), i64 results, i64 parts) {
+  AT(COMPUTE, partial);
+  AT(X, y);
+  const i64 result = GROUP_ID(0) * 256 + (i64)LOCAL_ID(0);
+  if (result < results) {
+    COMPUTE total = (COMPUTE)0;
+    for (i64 from = 0; from < parts; from += 32) {
+      COMPUTE sum = (COMPUTE)0;
+      for (i64 p = from; p < from + 32; ++p)
+        if (p < parts) sum += partial[p * results + result];
+      total += sum;
+    }
+    STORE(y, result, total);
+  }
+}
+KERNEL(norm_weight_join_team, 256, 1)(ARRAY(COMPUTE, partial), ARRAY(X, y), i64 results, i64 parts) {
   LOCAL_ARRAY(COMPUTE, shared, 256);
   AT(COMPUTE, partial);
   AT(X, y);
