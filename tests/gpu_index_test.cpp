@@ -356,13 +356,5 @@ TEST(GpuIndex, AnIndexOutOfRangeIsReported) {
     }
 }
 
-TEST(GpuIndex, EveryKernelHereWasReached) {
-  if (gpus().empty()) GTEST_SKIP() << "no device beside the CPU";
-  const std::vector<std::string> reached = gpu::reached_kernels();
-  for (const auto family : {gpu::index_kernels, gpu::index_add_kernels, gpu::bag_kernels, gpu::movement_kernels})
-    for (const gpu::KernelRow& row : family())
-      EXPECT_TRUE(std::find(reached.begin(), reached.end(), name_of(row)) != reached.end()) << name_of(row);
-}
-
 }  // namespace
 }  // namespace outrace
