@@ -35,7 +35,8 @@ void make_variance(const Call& call, CallBuilder& b) {
   std::vector<Arg> args = {b.array(call.operands[0]), y, found};
   for (const int64_t n : {lines, v.size, v.inner, cut.parts, length, free}) args.push_back(Arg::i64(n));
   b.launch(text, teams ? "variance" : "variance_items",
-           teams ? line_grid(all, lanes) : Grid{.groups = {groups_for(all), 1, 1}}, std::move(args));
+           teams ? line_grid(all, lanes) : Grid{.groups = {groups_for(lines), cut.parts, 1}, .lanes = true},
+           std::move(args));
   if (cut.parts > 1)
     b.launch(text, "variance_join", {.groups = {lines, 1, 1}}, {found, y, Arg::i64(cut.parts), Arg::i64(free)});
 }

@@ -143,34 +143,62 @@ LINE_KERNEL(variance)(PARAMS) {
   }
 }
 
-// An item a part: neighbours lie side by side. Blocks are joined in two levels.
-KERNEL(variance_items, 256, 1)(PARAMS) {
+// A lane a part: neighbours lie side by side. Blocks are joined in two levels. Groups: {lines, parts}.
+// What each lane does with its number i, `v`: where inner is `lines`, those of a group are neighbours.
+#define EACH_NUMBER(i, ...)                                                 \
+  if (inner == lines) {                                                     \
+    const GLOBAL X *row = x + (i)*inner + first;                            \
+    FOR_LANES(lane, lines - first) {                                        \
+      const COMPUTE v = NUMBER(row[lane]);                                  \
+      __VA_ARGS__                                                           \
+    }                                                                       \
+  } else {                                                                  \
+    FOR_LANES(lane, lines - first) {                                        \
+      const COMPUTE v = NUMBER(x[OF_LANE(base, lane) + (i)*inner]);         \
+      __VA_ARGS__                                                           \
+    }                                                                       \
+  }
+LANES_KERNEL(variance_items)(PARAMS) {
   ARRAYS;
-  const i64 item = GROUP_ID(0) * 256 + (i64)LOCAL_ID(0);
-  const i64 part = item / lines, line = item % lines, begin = part * length;
-  if (part < parts) {
-    const i64 end = begin + length < size ? begin + length : size;
-    x += line / inner * size * inner + line % inner;
-    MOMENTS total = NO_MOMENTS, some = NO_MOMENTS;
-    for (i64 block = begin; block < end; block += 32) {
-      const i64 last = block + 32 < end ? block + 32 : end;
-      const COMPUTE count = (COMPUTE)(last - block);
-      COMPUTE mean = (COMPUTE)0, sum = (COMPUTE)0, squares = (COMPUTE)0;
-      for (i64 i = block; i < last; ++i) mean += NUMBER(x[i * inner]);
-      mean /= count;
-      for (i64 i = block; i < last; ++i) {
-        const COMPUTE d = NUMBER(x[i * inner]) - mean;
-        sum += d;
-        squares += d * d;
-      }
-      some = join(some, corrected(count, mean, sum, squares, 1));
-      if ((block - begin) % 1024 == 992) {
-        total = join(total, some);
-        some = NO_MOMENTS;
+  const i64 first = GROUP_ID(0) * 256, part = GROUP_ID(1), begin = part * length;
+  const i64 end = begin + length < size ? begin + length : size;
+  LANE_ARRAY(i64, base);
+  LANE_ARRAY(COMPUTE, mean);
+  LANE_ARRAY(COMPUTE, sum);
+  LANE_ARRAY(COMPUTE, squares);
+  LANE_ARRAY(MOMENTS, total);
+  LANE_ARRAY(MOMENTS, some);
+  FOR_LANES(lane, lines - first) {
+    const i64 line = first + lane;
+    OF_LANE(base, lane) = line / inner * size * inner + line % inner;
+    OF_LANE(total, lane) = OF_LANE(some, lane) = NO_MOMENTS;
+  }
+  for (i64 block = begin; block < end; block += 32) {
+    const i64 last = block + 32 < end ? block + 32 : end;
+    const COMPUTE count = (COMPUTE)(last - block);
+    FOR_LANES(lane, 256) OF_LANE(mean, lane) = OF_LANE(sum, lane) = OF_LANE(squares, lane) = (COMPUTE)0;
+    for (i64 i = block; i < last; ++i) {
+      EACH_NUMBER(i, OF_LANE(mean, lane) += v;)
+    }
+    FOR_LANES(lane, 256) OF_LANE(mean, lane) /= count;
+    for (i64 i = block; i < last; ++i) {
+      EACH_NUMBER(i, const COMPUTE d = v - OF_LANE(mean, lane); OF_LANE(sum, lane) += d;
+                  OF_LANE(squares, lane) += d * d;)
+    }
+    const i32 whole = (block - begin) % 1024 == 992;
+    FOR_LANES(lane, lines - first) {
+      const MOMENTS m = corrected(count, OF_LANE(mean, lane), OF_LANE(sum, lane), OF_LANE(squares, lane), 1);
+      OF_LANE(some, lane) = join(OF_LANE(some, lane), m);
+      if (whole) {
+        OF_LANE(total, lane) = join(OF_LANE(total, lane), OF_LANE(some, lane));
+        OF_LANE(some, lane) = NO_MOMENTS;
       }
     }
-    total = join(total, some);
-    HAND_OVER(total)
+  }
+  FOR_LANES(lane, lines - first) {
+    const i64 line = first + lane;
+    const MOMENTS m = join(OF_LANE(total, lane), OF_LANE(some, lane));
+    HAND_OVER(m)
   }
 }
 
