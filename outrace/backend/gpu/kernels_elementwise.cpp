@@ -1,5 +1,4 @@
-// Tile programs without a producer: fused elementwise ops, casts, copies. And relayout, which between plain arrays is
-// a copy.
+// Tile programs without a producer: fused elementwise ops, casts, copies.
 #include <algorithm>
 #include <optional>
 
@@ -102,22 +101,8 @@ void launch_one(const TileProgram& program, CallBuilder& b) {
 
 void make_elementwise(const Call& call, CallBuilder& b) { launch_program(call.epilogue, b); }
 
-const char* relayout_why_not(const Call& call, const Plan& plan, const DeviceFacts&) {
-  if (const char* why = whole_why_not(call, 1)) return why;
-  if (call.layout != Layout::plain || plan.values[call.operands[0].value].layout != Layout::plain)
-    return "packed weights are the CPU's";
-  return nullptr;
-}
-
-void make_relayout(const Call& call, CallBuilder& b) {
-  TileProgram copy = read_operand(call, 0, b.plan(), compute_of(call.dtype));
-  copy.stores.push_back({0, {call.result, 0, contiguous_strides(call.shape)}, call.dtype});
-  launch_program(copy, b);
-}
-
 const KernelRow kRows[] = {
     {nullptr, "fused", always, make_elementwise},
-    {&kRelayout, "copy", relayout_why_not, make_relayout},
 };
 
 }  // namespace
