@@ -61,6 +61,15 @@ TEST(Gpu, RandomNumbersAreTheCpusToTheLastBit) {
   }
 }
 
+TEST(Gpu, AnEmptyArrayMayLieAtABlocksEnd) {
+  constexpr int64_t kCount = 1 << 20;  // whole pages: the block ends where the array does
+  for (const Device d : gpus()) {
+    const Tensor x = ones({kCount}).to(d).eval(), rest = x.slice(0, kCount, kCount).eval();
+    EXPECT_TRUE((rest + 1).to_vector<float>().empty());
+    EXPECT_EQ(sum(rest).item(), 0);
+  }
+}
+
 TEST(Gpu, ExpIsTheCpusToTheLastBit) {
   std::vector<float> x{0.0f, -0.0f, 88.7f, 89.5f, -87.3f, -103.9f, -200.0f, HUGE_VALF, -HUGE_VALF};
   for (int i = -60'000; i < 60'000; ++i) x.push_back(static_cast<float>(i) * 0.00175f);
