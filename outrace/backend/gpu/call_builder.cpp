@@ -38,7 +38,9 @@ void CallBuilder::launch(const KernelText& text, const char* name, const Grid& g
                          Fused fused) {
   for (const int64_t n : grid.groups)
     if (n == 0) return;
-  OUTRACE_ASSERT(grid.groups[1] < 65536 && grid.groups[2] < 65536 && grid.groups[0] < kSmallSpace, label_);
+  if (grid.groups[0] >= kSmallSpace || grid.groups[1] >= 65536 || grid.groups[2] >= 65536)
+    fail(ErrorKind::device, "[", label_, "] too much for one kernel: ", grid.groups[0], " x ", grid.groups[1], " x ",
+         grid.groups[2], " groups of work-items; GPUs take fewer than ", kSmallSpace, " x 65536 x 65536");
   if ((fused & prologue) != 0) args.insert(args.end(), text.prologue_args().begin(), text.prologue_args().end());
   if ((fused & epilogue) != 0) args.insert(args.end(), text.epilogue_args().begin(), text.epilogue_args().end());
   int64_t bytes = 0;

@@ -25,10 +25,7 @@ DeviceInfo GpuBackend::info(Device device) {
 
 void* GpuBackend::allocate(Device device, int64_t bytes) {
   std::lock_guard hold(at(device).lock());
-  const DeviceFacts& f = facts(device);
-  if (bytes > f.largest_array_bytes)
-    fail(ErrorKind::memory, "[memory] ", device, " takes arrays of at most ", f.largest_array_bytes,
-         " bytes; asked for ", bytes);
+  at(device).check_array(device, bytes);
   return at(device).driver().allocate(std::max<int64_t>(bytes, 1));
 }
 

@@ -9,6 +9,11 @@ constexpr int64_t kStatusBytes = 3 * sizeof(int64_t);
 
 }  // namespace
 
+void GpuDevice::check_array(Device device, int64_t bytes) const {
+  if (const int64_t most = driver_->facts().largest_array_bytes; bytes > most)
+    fail(ErrorKind::memory, "[memory] ", device, " takes arrays of at most ", most, " bytes; asked for ", bytes);
+}
+
 void* GpuDevice::status() {
   if (status_ == nullptr) {
     status_ = driver_->allocate(kStatusBytes);

@@ -17,8 +17,9 @@ class GpuDevice {
   std::mutex& lock() { return lock_; }
   Driver& driver() { return *driver_; }
   ErrorTexts& errors() { return errors_; }
-  void* status();                // {number, value, at}, three i64; zeros at first
-  void* scratch(int64_t bytes);  // of whichever program runs now; it grows
+  void check_array(Device device, int64_t bytes) const;  // throws Error(memory) if one array cannot be so large
+  void* status();                                        // {number, value, at}, three i64; zeros at first
+  void* scratch(int64_t bytes);                          // of whichever program runs now; it grows
   void expect_reports() { reports_expected_ = true; }
   void check_reports();  // after waiting: throws what a kernel reported since the last look
 

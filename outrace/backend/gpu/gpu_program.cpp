@@ -41,6 +41,10 @@ std::vector<uint8_t> used_values(const Plan& plan) {
 
 GpuProgram::GpuProgram(const Plan& plan, GpuDevice& device) : device_(device) {
   std::lock_guard hold(device_.lock());
+  // Before kernels are made for it: a grid has limits too.
+  const std::vector<uint8_t> used = used_values(plan);
+  for (size_t i = 0; i < used.size(); ++i)
+    if (used[i] != 0) device_.check_array(plan.values[i].device, plan.values[i].bytes());
   CallBuilder builder(device_.driver(), plan, device_.errors());
   for (const Call& call : plan.calls) {
     std::string passed_over;
