@@ -6,6 +6,7 @@
 #include <cmath>
 #include <set>
 
+#include "gpu_support.h"
 #include "op_cases.h"
 #include "outrace/backend/backend.h"
 #include "outrace/backend/cpu/kernels.h"
@@ -109,12 +110,6 @@ TEST(Forward, EveryOpInEveryFloatingDTypeWithEveryInstructionSet) {
         if (testing::Test::HasFatalFailure()) return;
       }
     }
-}
-
-std::vector<Device> gpus() {
-  std::vector<Device> found = found_devices();
-  std::erase(found, Device());
-  return found;
 }
 
 TEST(Forward, EveryOpHasAKernelOnGpus) {

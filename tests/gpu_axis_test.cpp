@@ -5,6 +5,7 @@
 
 #include <bit>
 
+#include "gpu_support.h"
 #include "outrace/backend/backend.h"
 #include "outrace/graph/autograd.h"
 #include "tests/axis_support.h"
@@ -13,13 +14,6 @@ namespace outrace {
 namespace {
 
 using test::same_number;
-
-std::vector<Device> gpus() {
-  std::vector<Device> out;
-  for (const Device d : found_devices())
-    if (d.type != DeviceType::cpu) out.push_back(d);
-  return out;
-}
 
 // One of each kind and size of number, f64 once: texts differ in how numbers are read, and forward_test takes them all.
 const DType kKinds[] = {DType::f32, DType::f64, DType::bf16, DType::i64};

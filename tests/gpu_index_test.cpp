@@ -3,6 +3,7 @@
 // out of range do there.
 #include <gtest/gtest.h>
 
+#include "gpu_support.h"
 #include "index_support.h"
 #include "outrace/backend/backend.h"
 #include "outrace/backend/gpu/kernel_rows.h"
@@ -14,13 +15,6 @@ namespace {
 
 using Args = std::vector<Tensor>;
 using Function = std::function<Tensor(const Args&)>;
-
-std::vector<Device> gpus() {
-  std::vector<Device> out;
-  for (const Device d : found_devices())
-    if (d.type != DeviceType::cpu) out.push_back(d);
-  return out;
-}
 
 Args moved(const Args& a, Device d) {
   Args out;

@@ -5,19 +5,13 @@
 
 #include <cmath>
 
+#include "gpu_support.h"
 #include "outrace/backend/backend.h"
 #include "outrace/ops/ops.h"
 #include "outrace/outrace.h"
 
 namespace outrace {
 namespace {
-
-std::vector<Device> gpus() {
-  std::vector<Device> out;
-  for (const Device d : found_devices())
-    if (d.type != DeviceType::cpu) out.push_back(d);
-  return out;
-}
 
 TEST(Gpu, ArraysComeBackAndReductionsSeeEveryElement) {
   for (const Device d : gpus()) {

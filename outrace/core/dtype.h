@@ -20,6 +20,8 @@ constexpr std::string_view name_of(DType t) {
   return names[static_cast<int>(t)];
 }
 constexpr bool is_float(DType t) { return t <= DType::f16; }
+// What kernels compute in with elements stored so: f32, f64 or i64.
+constexpr DType compute_of(DType t) { return t == DType::f64 ? DType::f64 : is_float(t) ? DType::f32 : DType::i64; }
 
 // The distance from 1 to the next number, the unit in which tolerances are computed. 0 for integers.
 constexpr double epsilon_of(DType t) {

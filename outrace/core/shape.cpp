@@ -56,6 +56,13 @@ Strides contiguous_strides(const Shape& shape) {
   return s;
 }
 
+bool is_contiguous(const Strides& strides, const Shape& shape) {
+  const Strides dense = contiguous_strides(shape);
+  for (int i = 0; i < shape.rank(); ++i)
+    if (shape[i] != 1 && strides[i] != dense[i]) return false;
+  return true;
+}
+
 bool broadcast_shapes(const Shape& a, const Shape& b, Shape& out) {
   if (a == b) {
     out = a;

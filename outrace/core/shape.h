@@ -50,6 +50,8 @@ class Shape {
 using Strides = std::array<int64_t, kMaxRank>;
 
 Strides contiguous_strides(const Shape& shape);
+// Whether these strides walk `shape` row by row without gaps; those of axes of one element do not matter.
+bool is_contiguous(const Strides& strides, const Shape& shape);
 
 // NumPy's rule: aligned at the last axis, sizes equal or 1. Returns false when they do not fit.
 bool broadcast_shapes(const Shape& a, const Shape& b, Shape& out);

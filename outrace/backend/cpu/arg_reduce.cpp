@@ -135,7 +135,7 @@ void search(bool largest, const S* x, const AxisView& v, int64_t* out) {
 template <class S>
 void search_running(bool largest, const S* x, const AxisView& v, int64_t* out) {
   using T = ComputeOf<S>;
-  const int64_t strips = axis_ceil(v.inner, kAxisStrip), width_of = std::min(v.inner, kAxisStrip);
+  const int64_t strips = ceil_div(v.inner, kAxisStrip), width_of = std::min(v.inner, kAxisStrip);
   axis_tasks(v.outer * strips, v.size * width_of, [&](int64_t s) {
     const int64_t column = s % strips * kAxisStrip, width = std::min(kAxisStrip, v.inner - column);
     const int64_t begin = s / strips * v.size * v.inner + column;

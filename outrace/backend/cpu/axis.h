@@ -1,32 +1,18 @@
-// Arrays seen along one axis, and how kernels that work along it are cut: by the problem's size alone.
+// How kernels that work along one axis are cut: by the problem's size alone.
 #pragma once
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <type_traits>
 
+#include "outrace/backend/axis_view.h"
 #include "outrace/backend/cpu/thread_memory.h"
 #include "outrace/backend/cpu/tile_kernels.h"
 #include "outrace/core/aligned.h"
 #include "outrace/core/half.h"
-#include "outrace/core/shape.h"
 #include "outrace/core/thread.h"
 
 namespace outrace::cpu {
-
-// A row-major [outer, size, inner]; the axis is the middle one.
-struct AxisView {
-  int64_t outer = 1, size = 1, inner = 1;
-
-  static AxisView of(const Shape& shape, int64_t axis) {
-    AxisView v;
-    for (int i = 0; i < shape.rank(); ++i) (i < axis ? v.outer : i == axis ? v.size : v.inner) *= shape[i];
-    return v;
-  }
-  int64_t numel() const { return outer * size * inner; }
-};
-
-inline int64_t axis_ceil(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 // Elements worth a task of their own, some 10 us and more, where waking the threads takes 1 to 5.
 constexpr int64_t kAxisTask = 64 * 1024;
@@ -40,10 +26,10 @@ struct AxisCut {
 
   // `unit`: parts are multiples of it, by a power of two.
   AxisCut(const AxisView& v, int64_t unit, int64_t widest = kAxisStrip, int64_t tasks = kAxisTasks)
-      : strip(std::min(v.inner, widest)), strips(axis_ceil(v.inner, widest)) {
+      : strip(std::min(v.inner, widest)), strips(ceil_div(v.inner, widest)) {
     part = unit;
-    while (part < v.size && (part * strip < kAxisTask || v.outer * strips * axis_ceil(v.size, part) > tasks)) part *= 2;
-    parts = std::max<int64_t>(1, axis_ceil(v.size, part));
+    while (part < v.size && (part * strip < kAxisTask || v.outer * strips * ceil_div(v.size, part) > tasks)) part *= 2;
+    parts = std::max<int64_t>(1, ceil_div(v.size, part));
   }
 };
 
@@ -52,7 +38,7 @@ struct AxisCut {
 template <class Fn>
 void axis_tasks(int64_t count, int64_t elements, const Fn& fn) {
   const int64_t each = std::max<int64_t>(1, kAxisTask / std::max<int64_t>(elements, 1));
-  parallel_for(axis_ceil(count, each), [&](int64_t task) {
+  parallel_for(ceil_div(count, each), [&](int64_t task) {
     for (int64_t i = task * each, end = std::min(i + each, count); i < end; ++i) fn(i);
   });
 }

@@ -17,7 +17,7 @@ template <class Fn>
 void count_by(int64_t count, int64_t bins, int64_t* counts, const Fn& bin_of) {
   // A part is worth its own counts only if it has more elements than those.
   const int64_t parts = std::clamp<int64_t>(count / std::max(kAxisTask, bins), 1, kMostParts);
-  const int64_t each = axis_ceil(count, parts);
+  const int64_t each = ceil_div(count, parts);
   int64_t* own = parts == 1 ? counts : thread_memory<HistogramScratch, int64_t>(parts * bins);
   parallel_for(parts, [&](int64_t part) {
     int64_t* to = own + part * bins;

@@ -2,6 +2,7 @@
 #pragma once
 #include <memory>
 
+#include "outrace/backend/call_facts.h"
 #include "outrace/backend/cpu/kernels.h"
 #include "outrace/ops/op_def.h"
 
@@ -17,17 +18,6 @@ std::span<const KernelRow> movement_kernels();    // kernels_move.cpp
 std::span<const KernelRow> layer_norm_kernels();  // kernels_norm.cpp
 std::span<const KernelRow> random_kernels();      // kernels_random.cpp
 std::span<const KernelRow> index_kernels();       // kernels_index.cpp
-
-inline DType stored(const View& view, const Plan& plan) { return plan.values[view.value].dtype; }
-
-// Why a kernel that reads `operands` whole arrays and writes one cannot take the call; null if it can.
-inline const char* whole_why_not(const Call& call, size_t operands) {
-  if (call.operands.size() != operands) return "an operand is missing, or a scalar without memory";
-  for (const View& v : call.operands)
-    if (v.value < 0) return "an operand is a scalar without memory";
-  if (call.result < 0 || !call.epilogue.empty()) return "stores its result, and nothing follows";
-  return nullptr;
-}
 
 template <class C>
 std::unique_ptr<ResolvedCall> make(const Call& call, const Plan& plan) {

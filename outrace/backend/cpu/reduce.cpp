@@ -111,13 +111,6 @@ Fold fold_of(ReduceKind kind) {
 
 bool is_extreme(ReduceKind kind) { return kind == ReduceKind::max || kind == ReduceKind::min; }
 
-bool is_dense(const View& view, const Shape& space) {
-  const Strides dense = contiguous_strides(space);
-  for (int i = 0; i < space.rank(); ++i)
-    if (space[i] != 1 && view.strides[i] != dense[i]) return false;
-  return true;
-}
-
 template <class T>
 class ReducerOf final : public Reducer {
  public:
@@ -212,7 +205,7 @@ ReducerOf<T>::ReducerOf(const ReduceCall& call)
     : call_(call), kernels_(fold_kernels<T>(fold_of(call.kind))), prologue_(call.prologue) {
   constexpr DType type = dtype_of<T>();
   OUTRACE_ASSERT(call.kind != ReduceKind::mean || is_float(type), "mean of integers");
-  if (prologue_ == nullptr && (call.input != type || !is_dense(call.view, call.space))) {
+  if (prologue_ == nullptr && (call.input != type || !is_contiguous(call.view.strides, call.space))) {
     TileProgram program;
     program.compute = type;
     program.space = call.space;

@@ -37,7 +37,7 @@ void sweep(const ScanKernels<S>& kernels, bool reverse, const S* x, const AxisVi
   if (v.inner == 1) {
     const int64_t lines = v.outer * cut.parts;
     const int64_t group = kScanLines * std::max<int64_t>(1, kAxisTask / (kScanLines * std::min(cut.part, v.size)));
-    return parallel_for(axis_ceil(lines, group), [&](int64_t task) {
+    return parallel_for(ceil_div(lines, group), [&](int64_t task) {
       for (int64_t first = task * group, end = std::min(first + group, lines); first < end; first += kScanLines) {
         const int64_t number = std::min(kScanLines, end - first);
         ScanLine line[kScanLines];
@@ -91,7 +91,7 @@ void scan_as(ScanKind kind, const ScanAttrs& attrs, const S* x, const AxisView& 
 
 template <class T, class S>
 void recur(bool reverse, const S* a, const S* b, const AxisView& v, S* h) {
-  const int64_t strips = axis_ceil(v.inner, kAxisStrip), direction = reverse ? -v.inner : v.inner;
+  const int64_t strips = ceil_div(v.inner, kAxisStrip), direction = reverse ? -v.inner : v.inner;
   axis_tasks(v.outer * strips, v.size * std::min(v.inner, kAxisStrip), [&](int64_t s) {
     const int64_t column = s % strips * kAxisStrip, width = std::min(kAxisStrip, v.inner - column);
     int64_t at = (s / strips * v.size + (reverse ? v.size - 1 : 0)) * v.inner + column;

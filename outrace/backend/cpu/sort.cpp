@@ -100,7 +100,7 @@ E* radix_sort(E* a, E* b, int64_t count, int key_bits) {
 template <class E>
 E* parallel_radix_sort(E* a, E* b, int64_t count, int key_bits) {
   const int digits = (key_bits + kDigitBits - 1) / kDigitBits;
-  const int64_t parts = std::clamp<int64_t>(count / kPartFrom, 1, kMostParts), each = axis_ceil(count, parts);
+  const int64_t parts = std::clamp<int64_t>(count / kPartFrom, 1, kMostParts), each = ceil_div(count, parts);
   int64_t* counts = thread_memory<CountScratch, int64_t>(kDigits * parts);
   for (int d = 0; d < digits; ++d) {
     parallel_for(parts, [&](int64_t part) {
@@ -142,7 +142,7 @@ void sort_long_row(const S* x, bool descending, int64_t size, int64_t* out) {
   // Too large to be kept for the next call.
   const AlignedArray<E> first_half = aligned_array<E>(size), second_half = aligned_array<E>(size);
   E* entries = first_half.get();
-  const int64_t parts = axis_ceil(size, kAxisTask);
+  const int64_t parts = ceil_div(size, kAxisTask);
   const auto by_parts = [&](auto&& fn) {
     parallel_for(parts, [&](int64_t part) { fn(part * kAxisTask, std::min((part + 1) * kAxisTask, size)); });
   };
@@ -209,7 +209,7 @@ int64_t collect_candidates(const S* x, bool largest, int64_t first, int64_t coun
 // Each part hands in its own first k.
 template <class E, class S>
 void select_long_row(const S* x, const TopKAttrs& a, int64_t size, int64_t* out) {
-  const int64_t parts = axis_ceil(size, kPartFrom), room = candidates_room(kPartFrom, a.k);
+  const int64_t parts = ceil_div(size, kPartFrom), room = candidates_room(kPartFrom, a.k);
   const AlignedArray<E> memory = aligned_array<E>(parts * room);  // perhaps too large to be kept
   E* entries = memory.get();
   int64_t* kept = thread_memory<CountScratch, int64_t>(parts);
@@ -235,7 +235,7 @@ void sort_rows(const S* x, bool descending, int64_t rows, int64_t size, int64_t*
     return;
   }
   const int64_t each = std::max<int64_t>(1, kAxisTask / 8 / size);
-  parallel_for(axis_ceil(rows, each), [&](int64_t task) {
+  parallel_for(ceil_div(rows, each), [&](int64_t task) {
     for (int64_t r = task * each, end = std::min(r + each, rows); r < end; ++r)
       sort_row<E>(x + r * size, descending, size, out + r * size);
   });
@@ -249,7 +249,7 @@ void select_rows(const S* x, const TopKAttrs& a, int64_t rows, int64_t size, int
     return;
   }
   const int64_t each = std::max<int64_t>(1, kAxisTask / 8 / size);
-  parallel_for(axis_ceil(rows, each), [&](int64_t task) {
+  parallel_for(ceil_div(rows, each), [&](int64_t task) {
     for (int64_t r = task * each, end = std::min(r + each, rows); r < end; ++r) {
       E* entries = thread_memory<EntryScratch, E>(candidates_room(size, a.k));
       const int64_t found = collect_candidates(x + r * size, a.largest, 0, size, a.k, entries);

@@ -113,13 +113,7 @@ class TileCompiler {
     }
   }
 
-  bool is_dense(const View& view) const {
-    if (code_->block_axis >= 0) return false;
-    const Strides dense = contiguous_strides(p_.space);
-    for (int i = 0; i < p_.space.rank(); ++i)
-      if (p_.space[i] != 1 && view.strides[i] != dense[i]) return false;
-    return true;
-  }
+  bool is_dense(const View& view) const { return code_->block_axis < 0 && is_contiguous(view.strides, p_.space); }
 
   TileFn to_compute(DType stored) const { return move_.to_compute[static_cast<int>(stored)][type_]; }
   TileFn from_compute(DType stored) const { return move_.from_compute[static_cast<int>(stored)][type_]; }

@@ -1,24 +1,14 @@
-// Arrays seen along one axis, and how kernels that work along it are cut: by the problem's size alone.
+// How kernels that work along one axis are cut: by the problem's size alone.
 #pragma once
 #include <algorithm>
 
+#include "outrace/backend/axis_view.h"
 #include "outrace/backend/gpu/kernel_rows.h"
 
 namespace outrace::gpu {
 
-// A row-major [outer, size, inner]; the axis is the middle one.
-struct AxisView {
-  int64_t outer = 1, size = 1, inner = 1;
-
-  static AxisView of(const Shape& shape, int64_t axis) {
-    AxisView v;
-    for (int i = 0; i < shape.rank(); ++i) (i < axis ? v.outer : i == axis ? v.size : v.inner) *= shape[i];
-    return v;
-  }
-  int64_t lines() const { return outer * inner; }
-  // Groups walk neighbouring elements together, from this length on; else an item walks a line.
-  bool teams() const { return inner == 1 && size >= 128; }
-};
+// Whether groups walk neighbouring elements of a line together, or an item walks each line.
+inline bool walked_by_groups(const AxisView& v) { return v.inner == 1 && v.size >= 128; }
 
 // Parts of every line, so that few lines still fill a large card.
 struct AxisCut {

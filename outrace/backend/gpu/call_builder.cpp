@@ -60,14 +60,6 @@ void CallBuilder::library(std::shared_ptr<LibraryCall> call) {
   launches_.push_back({.label = label_, .kernel = nullptr, .args = {}, .library = std::move(call)});
 }
 
-const char* whole_why_not(const Call& call, size_t operands) {
-  if (call.operands.size() != operands) return "an operand is missing, or a scalar without memory";
-  for (const View& v : call.operands)
-    if (v.value < 0) return "an operand is a scalar without memory";
-  if (call.result < 0 || !call.epilogue.empty()) return "stores its result, and nothing follows";
-  return nullptr;
-}
-
 TileProgram read_operand(const Call& call, size_t which, const Plan& plan, DType compute) {
   TileProgram p;
   p.compute = compute;

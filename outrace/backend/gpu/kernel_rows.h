@@ -7,8 +7,10 @@
 #include <string>
 #include <vector>
 
+#include "outrace/backend/call_facts.h"
 #include "outrace/backend/gpu/driver.h"
 #include "outrace/backend/gpu/kernel_text.h"
+#include "outrace/core/thread.h"
 #include "outrace/graph/plan.h"
 #include "outrace/ops/op_def.h"
 
@@ -20,7 +22,7 @@ class ErrorTexts;
 constexpr int kGroup = 256;
 
 // How many groups and work-items of one axis cover `items`.
-inline int64_t groups_for(int64_t items, int64_t each = kGroup) { return (items + each - 1) / each; }
+inline int64_t groups_for(int64_t items, int64_t each = kGroup) { return ceil_div(items, each); }
 
 struct Grid {
   std::array<int64_t, 3> groups{1, 1, 1};
@@ -110,18 +112,6 @@ std::string name_of(const KernelRow& row);   // "sum:fold"
 std::vector<std::string> reached_kernels();  // rows that calls were given since the start
 
 // ---- what many why_not() and make() share ----
-
-inline DType stored(const View& view, const Plan& plan) { return plan.values[view.value].dtype; }
-inline DType compute_of(DType t) { return t == DType::f64 ? DType::f64 : is_float(t) ? DType::f32 : DType::i64; }
-inline bool is_dense(const View& view, const Shape& shape) {
-  const Strides dense = contiguous_strides(shape);
-  for (int i = 0; i < shape.rank(); ++i)
-    if (shape[i] != 1 && view.strides[i] != dense[i]) return false;
-  return true;
-}
-
-// Why a kernel that reads `operands` whole dense arrays and writes one cannot take the call; null if it can.
-const char* whole_why_not(const Call& call, size_t operands);
 
 // A prologue that hands out operand `which` as it lies; for calls that have none.
 TileProgram read_operand(const Call& call, size_t which, const Plan& plan, DType compute);

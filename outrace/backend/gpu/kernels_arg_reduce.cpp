@@ -14,7 +14,7 @@ void make_arg_reduce(const Call& call, CallBuilder& b) {
   const int64_t lines = v.lines();
   if (lines == 0) return;
   const DType type = stored(call.operands[0], b.plan()), compute = compute_of(type);
-  const bool teams = v.teams();
+  const bool teams = walked_by_groups(v);
   const AxisCut cut(lines, v.size, teams ? kTeamPart : kItemPart, teams ? kEnoughGroups : kEnoughItems);
   const bool split = cut.parts > 1;
 

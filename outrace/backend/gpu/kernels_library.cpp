@@ -62,7 +62,7 @@ std::optional<Tail> tail_of(const Call& call, const Plan& plan, int64_t n) {
   }
   if (call.result >= 0 || e.stores.size() != 1 || e.stores[0].dtype != call.dtype) return std::nullopt;
   const View& to = e.stores[0].view;
-  if (to.offset != 0 || !is_dense(to, e.space) || stored(to, plan) != call.dtype) return std::nullopt;
+  if (to.offset != 0 || !is_contiguous(to.strides, e.space) || stored(to, plan) != call.dtype) return std::nullopt;
   tail.stored = to.value;
   const int loads = static_cast<int>(e.loads.size());
   int at = -1;  // the register of the value so far

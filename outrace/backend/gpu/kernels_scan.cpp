@@ -24,7 +24,7 @@ void make_scan(const Call& call, CallBuilder& b) {
   const AxisView v = AxisView::of(call.shape, attrs.axis);
   const int64_t lines = v.lines();
   if (lines == 0 || v.size == 0) return;
-  const bool teams = v.teams();
+  const bool teams = walked_by_groups(v);
   const AxisCut cut(lines, v.size, teams ? kTile : kItemPart, teams ? kFewGroups : kFewItems);
   const bool recurrence = call.op == &kRecurrence;
   const View& terms = call.operands[recurrence ? 1 : 0];

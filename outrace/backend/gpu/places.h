@@ -31,9 +31,8 @@ void append_index_error(const Call& call, size_t index, int64_t axis, int64_t si
 // Checks the call's indices where no other kernel reads all of them.
 void launch_index_check(const Call& call, size_t index, int64_t axis, int64_t size, CallBuilder& b);
 
-// Elements a work-item takes, a group apart.
-constexpr int64_t kEachMoved = 1;
-inline Grid moved_grid(int64_t count) { return {.groups = {groups_for(count, kGroup * kEachMoved), 1, 1}}; }
-constexpr int64_t kMovedSlack = kGroup * kEachMoved;  // element numbers that items behind the end compute
+// An element a work-item.
+inline Grid moved_grid(int64_t count) { return {.groups = {groups_for(count), 1, 1}}; }
+constexpr int64_t kMovedSlack = kGroup;  // element numbers that items behind the end compute
 
 }  // namespace outrace::gpu

@@ -85,7 +85,7 @@ bool backwards(const Access& access, const Shape& shape) {
 // Whether the producer can read `access` as it lies. Products take any forward strides of the last two axes and one
 // stride over the rest; cat takes rows of memory that begin one stride apart.
 bool readable(const IrNode& user, const Access& access, const Shape& shape) {
-  if (is_dense(access, shape)) return true;
+  if (is_contiguous(access.strides, shape)) return true;
   if (backwards(access, shape)) return false;
   if (reduces(user)) return true;
   if (user.op == &kMatmul) return one_stride(access, shape, shape.rank() - 2);
@@ -199,7 +199,7 @@ struct Fuser {
     if (!n.output) return false;
     const IrNode& base = ir.nodes[f.access[i].base];
     return base.layout != Layout::plain || base.op == &kConstant || base.op == &kScalar ||
-           !is_dense(f.access[i], n.shape);
+           !is_contiguous(f.access[i].strides, n.shape);
   }
 
   // The group that computes what `node` reads; -1 for leaves.
@@ -322,18 +322,6 @@ std::optional<Access> move(const Ir& ir, const IrNode& n, const Access& in) {
     }
   }
   return out;
-}
-
-bool is_dense(const Access& access, const Shape& shape) {
-  const Strides dense = contiguous_strides(shape);
-  for (int i = 0; i < shape.rank(); ++i)
-    if (shape[i] != 1 && access.strides[i] != dense[i]) return false;
-  return true;
-}
-
-DType compute_of(DType t) {
-  if (t == DType::f64) return DType::f64;
-  return is_float(t) ? DType::f32 : DType::i64;
 }
 
 DType compute_type(const Ir& ir, const IrNode& n) {

@@ -52,9 +52,7 @@ Fused fuse(const Ir& ir);
 
 // How movement node `n` reads its input's base; nullopt when no strides do (some reshapes of views).
 std::optional<Access> move(const Ir& ir, const IrNode& n, const Access& in);
-bool is_dense(const Access& access, const Shape& shape);
-// What registers of a tile program hold for a stored dtype, and for a node.
-DType compute_of(DType stored);
+// What registers of a tile program hold for a node.
 DType compute_type(const Ir& ir, const IrNode& n);
 
 }  // namespace outrace

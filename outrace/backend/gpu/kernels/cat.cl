@@ -17,7 +17,6 @@ KERNEL(copy_pieces, 256, 1)
   }
 }
 #else
-#define EACH 1
 #define PART(k) , ARRAY(MOVED, p##k), i64 p##k##_step, i64 p##k##_begin
 #define TAKE(k) \
   if (c >= (INDEX)p##k##_begin) from = p##k + row * (INDEX)p##k##_step + (c - (INDEX)p##k##_begin);
@@ -37,15 +36,12 @@ KERNEL(cat, 256, 1)
 (ARRAY(MOVED, y), i64 count, i64 whole, i64 skipped, i64 width, i64 width_magic PART_PARAMS) {
   AT(MOVED, y);
   PART_ARRAYS
-  const INDEX first = (INDEX)GROUP_ID(0) * (256 * EACH) + (INDEX)LOCAL_ID(0);
-  UNROLL for (i32 k = 0; k < EACH; ++k) {
-    const INDEX i = first + (INDEX)k * 256;
-    if (i < (INDEX)count) {
-      const INDEX row = DIVIDE(i, (INDEX)width, width_magic), c = i - row * (INDEX)width;
-      const GLOBAL MOVED *from = p0 + row * (INDEX)p0_step + c;
-      TAKE_PART
-      y[row * (INDEX)whole + (INDEX)skipped + c] = *from;
-    }
+  const INDEX i = (INDEX)GROUP_ID(0) * 256 + (INDEX)LOCAL_ID(0);
+  if (i < (INDEX)count) {
+    const INDEX row = DIVIDE(i, (INDEX)width, width_magic), c = i - row * (INDEX)width;
+    const GLOBAL MOVED *from = p0 + row * (INDEX)p0_step + c;
+    TAKE_PART
+    y[row * (INDEX)whole + (INDEX)skipped + c] = *from;
   }
 }
 #endif

@@ -2,7 +2,6 @@
 // i32; INDEX. An index out of range is reported and reads as 0.
 // ELEMENTS: PLACE(i), where element i of the index's space lies in the array but for the axis. Else TEAMS: a group
 // copies a row.
-#define EACH 1
 
 #if ELEMENTS
 KERNEL(gather, 256, 1)
@@ -12,13 +11,10 @@ KERNEL(gather, 256, 1)
   AT(I, index);
   AT(MOVED, y);
   AT(i64, status);
-  const INDEX first = (INDEX)GROUP_ID(0) * (256 * EACH) + (INDEX)LOCAL_ID(0);
-  UNROLL for (i32 k = 0; k < EACH; ++k) {
-    const INDEX i = first + (INDEX)k * 256;
-    if (i < (INDEX)count) {
-      const i64 entry = checked_entry((i64)index[i], size, (i64)i, 1, status, number);
-      y[i] = entry >= 0 ? x[PLACE(i) + (INDEX)entry * (INDEX)step] : (MOVED)0;
-    }
+  const INDEX i = (INDEX)GROUP_ID(0) * 256 + (INDEX)LOCAL_ID(0);
+  if (i < (INDEX)count) {
+    const i64 entry = checked_entry((i64)index[i], size, (i64)i, 1, status, number);
+    y[i] = entry >= 0 ? x[PLACE(i) + (INDEX)entry * (INDEX)step] : (MOVED)0;
   }
 }
 #elif TEAMS
@@ -48,15 +44,12 @@ KERNEL(select_rows, 256, 1)
   AT(I, index);
   AT(MOVED, y);
   AT(i64, status);
-  const INDEX first = (INDEX)GROUP_ID(0) * (256 * EACH) + (INDEX)LOCAL_ID(0);
-  UNROLL for (i32 k = 0; k < EACH; ++k) {
-    const INDEX i = first + (INDEX)k * 256;
-    if (i < (INDEX)count) {
-      const INDEX row = DIVIDE(i, (INDEX)inner, inner_magic), c = i - row * (INDEX)inner;
-      const INDEX outer = DIVIDE(row, (INDEX)n, n_magic), at = row - outer * (INDEX)n;
-      const i64 entry = checked_entry((i64)index[at], size, (i64)at, outer == 0 && c == 0, status, number);
-      y[i] = entry >= 0 && entry != padding ? x[(outer * (INDEX)size + (INDEX)entry) * (INDEX)inner + c] : (MOVED)0;
-    }
+  const INDEX i = (INDEX)GROUP_ID(0) * 256 + (INDEX)LOCAL_ID(0);
+  if (i < (INDEX)count) {
+    const INDEX row = DIVIDE(i, (INDEX)inner, inner_magic), c = i - row * (INDEX)inner;
+    const INDEX outer = DIVIDE(row, (INDEX)n, n_magic), at = row - outer * (INDEX)n;
+    const i64 entry = checked_entry((i64)index[at], size, (i64)at, outer == 0 && c == 0, status, number);
+    y[i] = entry >= 0 && entry != padding ? x[(outer * (INDEX)size + (INDEX)entry) * (INDEX)inner + c] : (MOVED)0;
   }
 }
 #endif
@@ -68,13 +61,10 @@ KERNEL(one_hot, 256, 1)
   AT(I, index);
   AT(MOVED, y);
   AT(i64, status);
-  const INDEX first = (INDEX)GROUP_ID(0) * (256 * EACH) + (INDEX)LOCAL_ID(0);
-  UNROLL for (i32 k = 0; k < EACH; ++k) {
-    const INDEX i = first + (INDEX)k * 256;
-    if (i < (INDEX)count) {
-      const INDEX row = DIVIDE(i, (INDEX)classes, classes_magic), c = i - row * (INDEX)classes;
-      const i64 entry = checked_entry((i64)index[row], classes, (i64)row, c == 0, status, number);
-      y[i] = entry == (i64)c ? (MOVED)one : (MOVED)0;
-    }
+  const INDEX i = (INDEX)GROUP_ID(0) * 256 + (INDEX)LOCAL_ID(0);
+  if (i < (INDEX)count) {
+    const INDEX row = DIVIDE(i, (INDEX)classes, classes_magic), c = i - row * (INDEX)classes;
+    const i64 entry = checked_entry((i64)index[row], classes, (i64)row, c == 0, status, number);
+    y[i] = entry == (i64)c ? (MOVED)one : (MOVED)0;
   }
 }

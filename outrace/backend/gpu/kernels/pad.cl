@@ -1,6 +1,5 @@
 // x put into a larger array, all else `fill`: along axis n, entry k of x goes to start + k * step. MOVED: an unsigned
 // type; INDEX; AXES: the axes, innermost first; STEPS: whether any step is not 1.
-#define EACH 1
 #define AXIS_PARAMS(n) , i64 to##n, i64 magic##n, i64 from##n, i64 start##n, i64 step##n
 #if STEPS
 #define ENTRY(n) \
@@ -39,15 +38,12 @@
 KERNEL(pad, 256, 1)(ARRAY(MOVED, x), ARRAY(MOVED, y), i64 count, i64 fill PASTE(PARAMS_, AXES)) {
   AT(MOVED, x);
   AT(MOVED, y);
-  const INDEX first = (INDEX)GROUP_ID(0) * (256 * EACH) + (INDEX)LOCAL_ID(0);
-  UNROLL for (i32 k = 0; k < EACH; ++k) {
-    const INDEX i = first + (INDEX)k * 256;
-    if (i < (INDEX)count) {
-      INDEX rest = i;
-      i32 inside = 1;
-      i64 at = 0, stride = 1;
-      PASTE(TAKE_, AXES)
-      y[i] = inside ? x[at] : (MOVED)fill;
-    }
+  const INDEX i = (INDEX)GROUP_ID(0) * 256 + (INDEX)LOCAL_ID(0);
+  if (i < (INDEX)count) {
+    INDEX rest = i;
+    i32 inside = 1;
+    i64 at = 0, stride = 1;
+    PASTE(TAKE_, AXES)
+    y[i] = inside ? x[at] : (MOVED)fill;
   }
 }

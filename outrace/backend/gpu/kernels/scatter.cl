@@ -2,7 +2,6 @@
 // wins. First each place gets the number of its winner: the largest, so the order of the atomics does not matter.
 // MOVED, I, INDEX, HAS_BASE. TARGET(i): where element i of the index's space goes, but for the axis; SOURCE(d): where
 // the elements that may go to d lie in the source, but for the axis.
-#define EACH 1
 
 KERNEL(clear_winners, 256, 1)(ARRAY(i32, winner), i64 count) {
   AT(i32, winner);
@@ -30,14 +29,11 @@ KERNEL(take_winners, 256, 1)
   AT(MOVED, source);
   AT(MOVED, base);
   AT(MOVED, y);
-  const INDEX first = (INDEX)GROUP_ID(0) * (256 * EACH) + (INDEX)LOCAL_ID(0);
-  UNROLL for (i32 k = 0; k < EACH; ++k) {
-    const INDEX i = first + (INDEX)k * 256;
-    if (i < (INDEX)count) {
-      const i32 chosen = winner[i];
-      MOVED value = HAS_BASE ? base[i] : (MOVED)0;
-      if (chosen >= 0) value = source[SOURCE(i) + (INDEX)chosen * (INDEX)step];
-      y[i] = value;
-    }
+  const INDEX i = (INDEX)GROUP_ID(0) * 256 + (INDEX)LOCAL_ID(0);
+  if (i < (INDEX)count) {
+    const i32 chosen = winner[i];
+    MOVED value = HAS_BASE ? base[i] : (MOVED)0;
+    if (chosen >= 0) value = source[SOURCE(i) + (INDEX)chosen * (INDEX)step];
+    y[i] = value;
   }
 }
