@@ -184,6 +184,7 @@ std::vector<OpCase> op_cases() {
   add_movement(out);
   add_losses(out);
   add_normalization_cases(out);
+  add_image_cases(out);
   add_index_cases(out);
   return out;
 }

@@ -25,6 +25,7 @@ void add_index_cases(std::vector<OpCase>& out);  // op_cases_index.cpp
 
 // The parts of the list that have a file of their own.
 void add_normalization_cases(std::vector<OpCase>& out);  // op_cases_nn.cpp
+void add_image_cases(std::vector<OpCase>& out);          // op_cases_image.cpp
 
 // Their parts that stand in files of their own.
 void add_reduce_cases(std::vector<OpCase>& out);

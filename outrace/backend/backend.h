@@ -53,6 +53,12 @@ class Backend {
                         const Shape& shape) = 0;
   // Whether weights of linear layers are kept in Layout::panel.
   virtual bool packs_weights(DType dtype) = 0;
+  // Whether this device's kernels of `op` run the elementwise ops that follow over their tiles (all do for products and
+  // reductions).
+  virtual bool hands_out_tiles(const OpDef& op) {
+    static_cast<void>(op);
+    return false;
+  }
   // Compiles the calls of `plan` (all of one device; copies between devices are the engine's).
   virtual std::unique_ptr<Program> compile(const Plan& plan) = 0;
   virtual void synchronize(Device device) = 0;

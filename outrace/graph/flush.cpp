@@ -74,7 +74,7 @@ Prepared prepare(const std::vector<NodePtr>& roots) {
     std::vector<int> saved = values_to_save(roots);
     walk = walk_graph(roots);
     save(walk, saved);
-    const Ir ir = simplify(build_ir(walk));
+    const Ir ir = sink_permutes(simplify(build_ir(walk)));
     const std::vector<int> pack = leaves_to_pack(ir);
     if (!pack.empty()) {
       for (int i : pack) change_layout(*walk.nodes[i], Layout::panel);

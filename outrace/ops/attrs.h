@@ -178,6 +178,41 @@ struct NormAttrs {
   friend bool operator==(const NormAttrs&, const NormAttrs&) = default;
 };
 
+// A convolution of x [N, H, W, C] with w [O, C / groups, kernel]. The arrays hold two numbers, for H and for W. Its
+// derivatives carry the same attributes, so that each knows the shape it makes.
+struct ConvAttrs {
+  std::array<int64_t, 2> size{};          // of x
+  std::array<int64_t, 2> kernel{1, 1};    // taps
+  std::array<int64_t, 2> stride{1, 1};    // entries of x between neighbouring outputs
+  std::array<int64_t, 2> dilation{1, 1};  // entries of x between neighbouring taps
+  // Zeros around x: those after it end with the last output's window. Negative: entries that no window reaches.
+  std::array<int64_t, 2> before{}, after{};
+  int64_t groups = 1;
+  static constexpr auto fields() {
+    return std::make_tuple(std::pair{"size", &ConvAttrs::size}, std::pair{"kernel", &ConvAttrs::kernel},
+                           std::pair{"stride", &ConvAttrs::stride}, std::pair{"dilation", &ConvAttrs::dilation},
+                           std::pair{"before", &ConvAttrs::before}, std::pair{"after", &ConvAttrs::after},
+                           std::pair{"groups", &ConvAttrs::groups});
+  }
+  friend bool operator==(const ConvAttrs&, const ConvAttrs&) = default;
+};
+
+// Windows of x [N, H, W, C], those of pool.h's Windows. `size` is of x, `count` of the result.
+struct PoolAttrs {
+  std::array<int64_t, 2> size{}, count{};
+  std::array<int64_t, 2> kernel{1, 1}, stride{1, 1}, before{}, after{}, dilation{1, 1};
+  bool adaptive = false;       // window i: entries floor(i * size / count) up to ceil((i + 1) * size / count)
+  bool count_padding = false;  // averages divide by the window's entries within the padded x, else within x
+  static constexpr auto fields() {
+    return std::make_tuple(std::pair{"size", &PoolAttrs::size}, std::pair{"count", &PoolAttrs::count},
+                           std::pair{"kernel", &PoolAttrs::kernel}, std::pair{"stride", &PoolAttrs::stride},
+                           std::pair{"before", &PoolAttrs::before}, std::pair{"after", &PoolAttrs::after},
+                           std::pair{"dilation", &PoolAttrs::dilation}, std::pair{"adaptive", &PoolAttrs::adaptive},
+                           std::pair{"count_padding", &PoolAttrs::count_padding});
+  }
+  friend bool operator==(const PoolAttrs&, const PoolAttrs&) = default;
+};
+
 enum class Distribution : uint8_t { uniform, normal, integer };
 
 // uniform: [a, b); normal: mean a, standard deviation b; integer: a <= i < b.
@@ -193,7 +228,7 @@ struct RandomAttrs {
 
 using Attrs = std::variant<NoAttrs, ConstantAttrs, MatmulAttrs, ReduceAttrs, AxisAttrs, ScanAttrs, SortAttrs,
                            VarianceAttrs, TopKAttrs, HistogramAttrs, PermuteAttrs, SliceAttrs, ConcatAttrs, UnfoldAttrs,
-                           DiagonalAttrs, IndexAttrs, CrossEntropyAttrs, NormAttrs, RandomAttrs>;
+                           DiagonalAttrs, IndexAttrs, CrossEntropyAttrs, NormAttrs, ConvAttrs, PoolAttrs, RandomAttrs>;
 
 // Appends the attributes as 64-bit words: the alternative, then each field. Equal words mean equal attributes.
 void append_words(const Attrs& attrs, std::vector<uint64_t>& words);

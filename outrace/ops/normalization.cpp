@@ -5,6 +5,7 @@
 #include "outrace/ops/concat.h"
 #include "outrace/ops/elementwise.h"
 #include "outrace/ops/movement.h"
+#include "outrace/ops/per_channel.h"
 #include "outrace/ops/reduce.h"
 
 namespace outrace {
@@ -97,29 +98,6 @@ Tensor normalize(const char* op, At at, const Shape& normalized_shape, const Ten
   return reshape(At(y, at.where), x.shape());
 }
 
-// [C] as [1, C, 1, ...], to stand beside x.
-Tensor per_channel(const Tensor& t, const Tensor& x) {
-  Shape shape = Shape{1, t.numel()};
-  for (int i = 2; i < x.rank(); ++i) shape = shape.inserted(i, 1);
-  return reshape(t, shape);
-}
-
-Tensor scaled(Tensor y, const Tensor& weight, const Tensor& bias) {
-  if (weight.defined()) y = y * per_channel(weight, y);
-  return bias.defined() ? y + per_channel(bias, y) : y;
-}
-
-void check_channels(const char* op, const Tensor& x, std::initializer_list<const Tensor*> each,
-                    std::source_location where) {
-  if (!is_float(x.dtype()))
-    fail(ErrorKind::dtype, "[", op, "] needs floating point; got ", name_of(x.dtype()), call_site(where));
-  if (x.rank() < 2) fail(ErrorKind::shape, "[", op, "] needs [N, C, ...]; got ", x.shape(), call_site(where));
-  for (const Tensor* t : each)
-    if (t->defined() && !(t->shape() == Shape{x.shape()[1]}))
-      fail(ErrorKind::shape, "[", op, "] weight, bias and statistics must be [", x.shape()[1], "], one a channel; got ",
-           t->shape(), call_site(where));
-}
-
 }  // namespace
 
 Tensor layer_norm(At x, const Shape& normalized_shape, const Tensor& weight, const Tensor& bias, double eps) {
@@ -139,39 +117,7 @@ Tensor group_norm(At at, int64_t groups, const Tensor& weight, const Tensor& bia
          call_site(at.where));
   const int64_t batch = x.shape()[0], each = batch == 0 ? 0 : x.numel() / (batch * groups);
   const Tensor rows = reshape(at, Shape{batch, groups, each});
-  return scaled(reshape(layer_norm(rows, Shape{each}, {}, {}, eps), x.shape()), weight, bias);
-}
-
-Tensor batch_norm(At at, Tensor running_mean, Tensor running_var, const Tensor& weight, const Tensor& bias,
-                  const BatchNormOptions& options) {
-  const Tensor& x = at.tensor;
-  check_channels("batch_norm", x, {&running_mean, &running_var, &weight, &bias}, at.where);
-  if (!options.training) {
-    if (!running_mean.defined() || !running_var.defined())
-      fail(ErrorKind::value, "[batch_norm] evaluation needs running statistics", call_site(at.where));
-    const Tensor inverse = rsqrt(running_var + options.eps);
-    return scaled((x - per_channel(running_mean, x)) * per_channel(inverse, x), weight, bias);
-  }
-  const int64_t channels = x.shape()[1], count = channels == 0 ? 0 : x.numel() / channels;
-  if (count == 1)
-    fail(ErrorKind::value, "[batch_norm] more than one value per channel is needed in training; got ", x.shape(),
-         call_site(at.where));
-  ReduceOptions over{{0}, true};
-  for (int i = 2; i < x.rank(); ++i) over.axes.push_back(i);
-  const Tensor m = mean(x, over);
-  const Tensor centered = x - m;
-  const Tensor variance = mean(square(centered), over);
-  if (count > 0) {
-    NoGrad off;
-    const auto average = [&](Tensor& running, const Tensor& batch) {
-      if (!running.defined()) return;
-      running.assign(running * (1 - options.momentum) + reshape(batch, Shape{channels}) * options.momentum);
-    };
-    const double n = static_cast<double>(count);
-    average(running_mean, m.detach());
-    average(running_var, variance.detach() * (n / (n - 1)));
-  }
-  return scaled(centered * rsqrt(variance + options.eps), weight, bias);
+  return scaled_per_channel(reshape(layer_norm(rows, Shape{each}, {}, {}, eps), x.shape()), weight, bias);
 }
 
 const OpDef kLayerNorm(OpFacts{.name = "layer_norm",

@@ -69,6 +69,10 @@ extern const OpDef kCumsum, kCumprod, kRecurrence, kCumArgMax, kCumArgMin;   // 
 extern const OpDef kArgsort, kTopK;                                          // ops/sort.cpp
 extern const OpDef kSoftmax, kLogSoftmax, kCrossEntropy, kCrossEntropyGrad;  // ops/loss.cpp
 extern const OpDef kLayerNorm, kLayerNormGrad, kLayerNormWeightGrad;         // ops/normalization.cpp
+extern const OpDef kBatchMoments, kBatchNormSums, kBatchNorm;                // ops/batch_norm.cpp
+extern const OpDef kConv, kConvInputGrad, kConvWeightGrad;                   // ops/conv.cpp
+extern const OpDef kMaxPool, kMaxPoolGrad, kMaxPoolPick;                     // ops/pool.cpp
+extern const OpDef kAvgPool, kAvgPoolGrad;                                   // ops/pool.cpp
 extern const OpDef kReshape, kPermute, kExpand, kSlice, kPad;                // ops/movement.cpp
 extern const OpDef kUnfold, kFold, kDiagonal;                                // ops/movement.cpp, ops/diagonal.cpp
 extern const OpDef kCat;                                                     // ops/concat.cpp

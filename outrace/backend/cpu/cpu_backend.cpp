@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "outrace/backend/cpu/cpu_program.h"
+#include "outrace/ops/op_def.h"
 #include "outrace/backend/cpu/peak.h"
 #include "outrace/backend/cpu/relayout.h"
 #include "outrace/core/cpu_info.h"
@@ -53,6 +54,10 @@ void CpuBackend::relayout(Device, void* to, Layout to_layout, const void* from, 
 }
 
 bool CpuBackend::packs_weights(DType dtype) { return dtype == DType::f32 || dtype == DType::f64; }
+
+bool CpuBackend::hands_out_tiles(const OpDef& op) {
+  return &op == &kConv || &op == &kConvInputGrad || &op == &kConvWeightGrad;
+}
 
 std::unique_ptr<Program> CpuBackend::compile(const Plan& plan) {
   return std::make_unique<cpu::CpuProgram>(plan, pool_);

@@ -18,6 +18,7 @@ class CpuBackend final : public Backend {
   void relayout(Device device, void* to, Layout to_layout, const void* from, Layout from_layout, DType dtype,
                 const Shape& shape) override;
   bool packs_weights(DType dtype) override;
+  bool hands_out_tiles(const OpDef& op) override;
   std::unique_ptr<Program> compile(const Plan& plan) override;
   void synchronize(Device device) override;
 

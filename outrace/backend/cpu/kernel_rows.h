@@ -16,6 +16,7 @@ std::span<const KernelRow> statistics_kernels();  // kernels_statistics.cpp
 std::span<const KernelRow> row_op_kernels();      // kernels_rows.cpp
 std::span<const KernelRow> movement_kernels();    // kernels_move.cpp
 std::span<const KernelRow> layer_norm_kernels();  // kernels_norm.cpp
+std::span<const KernelRow> image_kernels();       // kernels_conv.cpp
 std::span<const KernelRow> random_kernels();      // kernels_random.cpp
 std::span<const KernelRow> index_kernels();       // kernels_index.cpp
 

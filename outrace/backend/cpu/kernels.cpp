@@ -29,7 +29,7 @@ const std::vector<KernelRow>& rows() {
   static const std::vector<KernelRow> all = [] {
     std::vector<KernelRow> list{{nullptr, "tiles", always, make<TileCall>}};
     for (const auto family : {matmul_kernels, reduce_kernels, axis_kernels, statistics_kernels, row_op_kernels,
-                              layer_norm_kernels, movement_kernels, index_kernels, random_kernels})
+                              layer_norm_kernels, movement_kernels, index_kernels, image_kernels, random_kernels})
       list.insert(list.end(), family().begin(), family().end());
     return list;
   }();

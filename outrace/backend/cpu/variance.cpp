@@ -55,12 +55,23 @@ class Tree {
 };
 
 template <class S>
-S finished(const Moments& m, int64_t correction) {
-  const double free = m.count - static_cast<double>(correction);
-  const double v = free > 0 ? m.squares / free : std::numeric_limits<double>::quiet_NaN();
+S rounded(double v) {
   if constexpr (std::is_same_v<S, double>) return v;
   return S(static_cast<float>(v));
 }
+
+// Where results go.
+template <class S>
+struct Results {
+  int64_t correction;
+  S *variances, *means;  // means may be null
+
+  void put(int64_t i, const Moments& m) const {
+    const double free = m.count - static_cast<double>(correction);
+    variances[i] = rounded<S>(free > 0 ? m.squares / free : std::numeric_limits<double>::quiet_NaN());
+    if (means != nullptr) means[i] = rounded<S>(m.base + m.rest);
+  }
+};
 
 template <class S>
 Moments of_row(const S* x, int64_t count) {
@@ -78,11 +89,10 @@ Moments of_row(const S* x, int64_t count) {
 }
 
 template <class S>
-void of_rows(const S* x, const AxisView& v, int64_t correction, S* out) {
+void of_rows(const S* x, const AxisView& v, const Results<S>& out) {
   const AxisCut cut({v.outer, v.size, 1}, kBlock);
   if (cut.parts == 1) {
-    return axis_tasks(v.outer, v.size,
-                      [&](int64_t r) { out[r] = finished<S>(of_row(x + r * v.size, v.size), correction); });
+    return axis_tasks(v.outer, v.size, [&](int64_t r) { out.put(r, of_row(x + r * v.size, v.size)); });
   }
   Moments* parts = thread_memory<PartScratch, Moments>(v.outer * cut.parts);
   parallel_for(v.outer * cut.parts, [&](int64_t task) {
@@ -92,7 +102,7 @@ void of_rows(const S* x, const AxisView& v, int64_t correction, S* out) {
   for (int64_t r = 0; r < v.outer; ++r) {
     Tree tree;
     for (int64_t p = 0; p < cut.parts; ++p) tree.push(parts[r * cut.parts + p]);
-    out[r] = finished<S>(tree.finish(), correction);
+    out.put(r, tree.finish());
   }
 }
 
@@ -119,12 +129,12 @@ void of_columns(const S* x, int64_t stride, int64_t rows, int64_t width, Moments
 }
 
 template <class S>
-void variance_of(const S* x, const AxisView& v, int64_t correction, S* out) {
+void variance_of(const S* x, const AxisView& v, const Results<S>& out) {
   if (v.size == 0) {
-    std::fill_n(out, v.outer * v.inner, finished<S>({}, correction));
+    for (int64_t i = 0; i < v.outer * v.inner; ++i) out.put(i, {});
     return;
   }
-  if (v.inner == 1) return of_rows(x, v, correction, out);
+  if (v.inner == 1) return of_rows(x, v, out);
   const AxisCut cut(v, kColumnBlock);
   Moments* parts = cut.parts > 1 ? thread_memory<PartScratch, Moments>(v.outer * cut.parts * v.inner) : nullptr;
   axis_tasks(v.outer * cut.parts * cut.strips, std::min(cut.part, v.size) * cut.strip, [&](int64_t task) {
@@ -135,7 +145,7 @@ void variance_of(const S* x, const AxisView& v, int64_t correction, S* out) {
     of_columns(x + (outer * v.size + first) * v.inner + column, v.inner, rows, width, moments);
     for (int64_t j = 0; j < width; ++j) {
       if (parts == nullptr)
-        out[outer * v.inner + column + j] = finished<S>(moments[j], correction);
+        out.put(outer * v.inner + column + j, moments[j]);
       else
         parts[(outer * cut.parts + part) * v.inner + column + j] = moments[j];
     }
@@ -145,17 +155,17 @@ void variance_of(const S* x, const AxisView& v, int64_t correction, S* out) {
     for (int64_t j = 0; j < v.inner; ++j) {
       Tree tree;
       for (int64_t p = 0; p < cut.parts; ++p) tree.push(parts[(o * cut.parts + p) * v.inner + j]);
-      out[o * v.inner + j] = finished<S>(tree.finish(), correction);
+      out.put(o * v.inner + j, tree.finish());
     }
 }
 
 }  // namespace
 
-void variance(DType dtype, const void* x, const AxisView& view, int64_t correction, void* out) {
+void variance(DType dtype, const void* x, const AxisView& view, int64_t correction, void* out, void* means) {
   visit_dtype(dtype, [&](auto zero) {
     using S = decltype(zero);
     if constexpr (is_float(dtype_of<S>()))
-      variance_of(static_cast<const S*>(x), view, correction, static_cast<S*>(out));
+      variance_of(static_cast<const S*>(x), view, Results<S>{correction, static_cast<S*>(out), static_cast<S*>(means)});
     else
       OUTRACE_ASSERT(false, "variance of ", name_of(dtype));
   });

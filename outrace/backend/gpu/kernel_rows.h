@@ -102,6 +102,7 @@ std::span<const KernelRow> index_kernels();        // kernels_index.cpp
 std::span<const KernelRow> index_add_kernels();    // kernels_index_add.cpp
 std::span<const KernelRow> bag_kernels();          // kernels_bag.cpp
 std::span<const KernelRow> movement_kernels();     // kernels_move.cpp
+std::span<const KernelRow> image_kernels();        // kernels_image.cpp
 
 std::span<const KernelRow> kernel_rows();
 // The first row that takes the call. Throws Error(device) "[op] opencl:0 has no kernel ..." with every row's reason if

@@ -11,9 +11,10 @@ namespace {
 const std::vector<KernelRow>& rows() {
   static const std::vector<KernelRow> all = [] {
     std::vector<KernelRow> list;
-    for (const auto family : {elementwise_kernels, reduce_kernels, library_kernels, matmul_kernels, row_kernels,
-                              random_kernels, arg_reduce_kernels, scan_kernels, statistics_kernels, layer_norm_kernels,
-                              order_kernels, index_kernels, index_add_kernels, bag_kernels, movement_kernels})
+    for (const auto family :
+         {elementwise_kernels, reduce_kernels, library_kernels, matmul_kernels, row_kernels, random_kernels,
+          arg_reduce_kernels, scan_kernels, statistics_kernels, layer_norm_kernels, image_kernels, order_kernels,
+          index_kernels, index_add_kernels, bag_kernels, movement_kernels})
       list.insert(list.end(), family().begin(), family().end());
     return list;
   }();

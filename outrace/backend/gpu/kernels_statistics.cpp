@@ -1,4 +1,6 @@
 // Variance along an axis, and counts.
+#include <algorithm>
+
 #include "outrace/backend/gpu/axis_cut.h"
 #include "outrace/core/error.h"
 
@@ -14,9 +16,7 @@ const char* variance_why_not(const Call& call, const Plan&, const DeviceFacts&) 
   return is_float(call.dtype) ? nullptr : "computes floats only";
 }
 
-void make_variance(const Call& call, CallBuilder& b) {
-  const auto& attrs = std::get<VarianceAttrs>(call.attrs);
-  const AxisView v = AxisView::of(call.operand_shapes[0], attrs.axis);
+void launch_variance(const Call& call, const AxisView& v, int64_t correction, bool means, CallBuilder& b) {
   const int64_t lines = v.lines();
   if (lines == 0) return;
   const bool teams = v.inner == 1;
@@ -25,12 +25,13 @@ void make_variance(const Call& call, CallBuilder& b) {
 
   KernelText text("moments.cl");
   text.define("VARIANCE", int64_t{1})
+      .define("MEANS", int64_t{means})
       .define("X", call.dtype)
       .define("COMPUTE", compute_of(call.dtype))
       .define("LANES", lanes);
   // Groups walk all of `length`: that of a line which is one part is its own.
   const int64_t length = teams && cut.parts == 1 ? v.size : cut.length;
-  const int64_t all = lines * cut.parts, free = v.size - attrs.correction;
+  const int64_t all = lines * cut.parts, free = v.size - correction;
   const Arg found = b.scratch(cut.parts > 1 ? all * 4 * kLongest : 1), y = b.whole(call.result);
   std::vector<Arg> args = {b.array(call.operands[0]), y, found};
   for (const int64_t n : {lines, v.size, v.inner, cut.parts, length, free}) args.push_back(Arg::i64(n));
@@ -39,6 +40,42 @@ void make_variance(const Call& call, CallBuilder& b) {
            std::move(args));
   if (cut.parts > 1)
     b.launch(text, "variance_join", {.groups = {lines, 1, 1}}, {found, y, Arg::i64(cut.parts), Arg::i64(free)});
+}
+
+void make_variance(const Call& call, CallBuilder& b) {
+  const auto& attrs = std::get<VarianceAttrs>(call.attrs);
+  launch_variance(call, AxisView::of(call.operand_shapes[0], attrs.axis), attrs.correction, false, b);
+}
+
+void make_batch_moments(const Call& call, CallBuilder& b) {
+  launch_variance(call, AxisView::of(call.operand_shapes[0], 0), 0, true, b);
+}
+
+// ---- sums of batch norm's derivative: parts of the rows, then their sums ----
+
+constexpr int64_t kSumRows = 64, kMostSumParts = 256;
+
+const char* sums_why_not(const Call& call, const Plan& plan, const DeviceFacts&) {
+  if (const char* why = whole_why_not(call, 3)) return why;
+  for (const View& v : call.operands)
+    if (stored(v, plan) != call.dtype) return "computes arrays of one dtype";
+  return is_float(call.dtype) ? nullptr : "computes floats only";
+}
+
+void make_batch_norm_sums(const Call& call, CallBuilder& b) {
+  const int64_t rows = call.operand_shapes[1][0], columns = call.operand_shapes[1][1];
+  if (columns == 0) return;
+  const int64_t length = std::max(kSumRows, ceil_div(rows, kMostSumParts)),
+                parts = std::max<int64_t>(1, ceil_div(rows, length));
+  KernelText text("batch_sums.cl");
+  text.define("X", call.dtype).define("COMPUTE", compute_of(call.dtype));
+  const Arg found = b.scratch(2 * parts * columns * kLongest);
+  const Grid grid{.groups = {groups_for(columns), parts, 1}, .lanes = true};
+  b.launch(text, "batch_sums_parts", grid,
+           {b.array(call.operands[0]), b.array(call.operands[1]), b.array(call.operands[2]), found, Arg::i64(rows),
+            Arg::i64(columns), Arg::i64(length)});
+  b.launch(text, "batch_sums_join", {.groups = {groups_for(columns), 1, 1}},
+           {found, b.whole(call.result), Arg::i64(columns), Arg::i64(parts)});
 }
 
 // Elements a group counts, and elements that 32-bit counters take.
@@ -77,6 +114,8 @@ void make_count(const Call& call, CallBuilder& b) {
 
 const KernelRow kRows[] = {
     {&kVariance, "moments", variance_why_not, make_variance},
+    {&kBatchMoments, "moments", variance_why_not, make_batch_moments},
+    {&kBatchNormSums, "parts", sums_why_not, make_batch_norm_sums},
     {&kHistogram, "counts", count_why_not, make_count},
     {&kBincount, "counts", count_why_not, make_count},
 };

@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <optional>
 
+#include "outrace/backend/backend.h"
 #include "outrace/core/error.h"
 #include "outrace/graph/passes/passes.h"
 
@@ -17,7 +18,10 @@ bool elementwise(const IrNode& n) { return n.op->kind == OpKind::elementwise; }
 bool reduces(const IrNode& n) {
   return n.op == &kSum || n.op == &kMean || n.op == &kMax || n.op == &kMin || n.op == &kProd;
 }
-bool hands_out_tiles(const IrNode& n) { return n.op == &kMatmul || reduces(n); }
+bool hands_out_tiles(const IrNode& n) {
+  return n.op == &kMatmul || reduces(n) ||
+         (n.op->kind == OpKind::producer && backend_for(n.device).hands_out_tiles(*n.op));
+}
 
 // Narrow integers wrap when they are stored, registers do not: their results go through memory, fused or not.
 bool wraps(const IrNode& n) { return n.dtype == DType::i32 || n.dtype == DType::u8; }

@@ -11,6 +11,10 @@ namespace outrace {
 // shorten; unused nodes go.
 Ir simplify(const Ir& ir);
 
+// Moves the permutes that stand around image ops together, and simplifies: images stay [N, H, W, C] from one op to the
+// next.
+Ir sink_permutes(const Ir& ir);
+
 // Leaves (positions in the walk) that the layout pass wants packed before the graph is compiled: weights of linear
 // layers and the optimizer state that is updated beside them.
 std::vector<int> leaves_to_pack(const Ir& ir);

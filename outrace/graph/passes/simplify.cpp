@@ -37,6 +37,7 @@ int identity(const Ir& to, const IrNode& n) {
     }
   }
   if (n.op == &kCast && same(0)) return n.inputs[0];
+  if (n.op == &kBatchNorm) return n.inputs[0];  // it is there for its derivative
   if (n.op->kind == OpKind::movement && same(0)) {
     const bool has_memory = in(0).op != &kConstant && in(0).op != &kScalar;
     if ((n.op == &kReshape || n.op == &kExpand) && has_memory) return n.inputs[0];

@@ -1,6 +1,6 @@
 // Variance along an axis, layer norm and RMS norm over the last one, and their derivatives.
 // X, COMPUTE, LANES: items that share a line, 256 or fewer (a group then has several lines); WEIGHTS: bit 0 there is a
-// weight, bit 1 a bias. `centered` is 0 for RMS norm: then moments are about 0.
+// weight, bit 1 a bias; MEANS: variance hands out means too. `centered` is 0 for RMS norm: then moments are about 0.
 #define NUMBER(v) CONVERT(COMPUTE, X, v)
 #define LINES (256 / LANES)
 // EACH_LANE: what the first `count` lanes of a line do; KEEP and MINE: what a lane keeps; line_sum: the sum over the
@@ -114,9 +114,15 @@ INLINE MOMENTS join_parts(LOCAL MOMENTS *shared, const GLOBAL MOMENTS *parts, i6
 }
 
 #if VARIANCE
-INLINE X variance_of(MOMENTS m, i64 free) {
+// MEANS: the means come first, then the variances; over no elements both are 0.
+INLINE void put_moments(GLOBAL X *y, i64 line, i64 lines, MOMENTS m, i64 free) {
+#if MEANS
+  y[line] = CONVERT(X, COMPUTE, m.base + m.rest);
+  y[lines + line] = CONVERT(X, COMPUTE, free > 0 ? m.squares / (COMPUTE)free : (COMPUTE)0);
+#else
   const COMPUTE nan = CONVERT(COMPUTE, f32, F32_NAN);
-  return CONVERT(X, COMPUTE, free > 0 ? m.squares / (COMPUTE)free : nan);
+  y[line] = CONVERT(X, COMPUTE, free > 0 ? m.squares / (COMPUTE)free : nan);
+#endif
 }
 #define PARAMS                                                                                                     \
   ARRAY(X, x), ARRAY(X, y), ARRAY(MOMENTS, found), i64 lines, i64 size, i64 inner, i64 parts, i64 length, i64 free
@@ -128,7 +134,7 @@ INLINE X variance_of(MOMENTS m, i64 free) {
   if (parts > 1)                                  \
     found[line * parts + part] = moments;         \
   else                                            \
-    y[line] = variance_of(moments, free);
+    put_moments(y, line, lines, moments, free);
 
 LINE_KERNEL(variance)(PARAMS) {
   LOCAL_ARRAY(COMPUTE, shared, 256);
@@ -207,7 +213,7 @@ KERNEL(variance_join, 256, 1)(ARRAY(MOMENTS, found), ARRAY(X, y), i64 parts, i64
   AT(MOMENTS, found);
   AT(X, y);
   const MOMENTS m = join_parts(shared, found + GROUP_ID(0) * parts, parts);
-  if (LOCAL_ID(0) == 0) y[GROUP_ID(0)] = variance_of(m, free);
+  if (LOCAL_ID(0) == 0) put_moments(y, GROUP_ID(0), GROUPS(0), m, free);
 }
 #endif
 
