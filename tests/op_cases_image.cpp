@@ -1,6 +1,7 @@
 // Cases of convolution and pooling.
 #include "op_cases.h"
 #include "outrace/graph/autograd.h"
+#include "outrace/graph/recorder.h"
 
 namespace outrace {
 namespace {
@@ -59,8 +60,7 @@ void add_convolutions(std::vector<OpCase>& out) {
                  -1,
                  1,
                  [](Args a) {
-                   Tensor w = a[1].detach();
-                   w.requires_grad_();
+                   const Tensor w = a[1].requires_grad() ? a[1] : a[1].detach().requires_grad_();
                    const Tensor y = conv2d(a[0], w, {}, {.stride = 2, .padding = 1, .groups = 2});
                    return grad(sum(y * y), {w}, {.create_graph = true})[0];
                  },
@@ -125,6 +125,35 @@ void add_pooling(std::vector<OpCase>& out) {
                    return y * y * y;
                  },
                  32});
+  const auto attrs = [](int64_t size, int64_t count, int64_t stride) {
+    return PoolAttrs{.size = {size, size},
+                     .count = {count, count},
+                     .kernel = {3, 3},
+                     .stride = {stride, stride},
+                     .before = {1, 1},
+                     .after = {1, 1},
+                     .dilation = {1, 1}};
+  };
+  for (const int64_t stride : {1, 2}) {
+    const int64_t count = (5 - 1) / stride + 1;
+    const Shape x{2, 5, 5, 3}, y{2, count, count, 3};
+    out.push_back({"max_pool_grad",
+                   cat("max_pool_grad at stride ", stride),
+                   {x, y},
+                   -3,
+                   3,
+                   [=](Args a) {
+                     return record(kMaxPoolGrad, {&a[0], &a[1]}, a[1].dtype(), x, attrs(5, count, stride), std::source_location::current());
+                   },
+                   16});
+    out.push_back({"avg_pool_grad",
+                   cat("avg_pool_grad at stride ", stride),
+                   {y},
+                   -3,
+                   3,
+                   [=](Args a) { return record(kAvgPoolGrad, {&a[0]}, a[0].dtype(), x, attrs(5, count, stride), std::source_location::current()); },
+                   16});
+  }
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 // Cases of normalization.
 #include "op_cases.h"
+#include "outrace/graph/recorder.h"
 
 namespace outrace {
 
@@ -48,13 +49,20 @@ void add_normalization_cases(std::vector<OpCase>& out) {
                  3,
                  [](Args a) { return group_norm(a[0], 3, a[1], a[2]); },
                  32});
-  for (const Shape& s : {Shape{5, 3}, Shape{2, 3, 4}}) {
-    out.push_back({"mean",
+  for (const Shape& s : {Shape{5, 3}, Shape{2, 3, 4}, Shape{2, 3, 3, 2}}) {
+    out.push_back({"batch_norm",
                    cat("batch_norm in training ", s),
                    {s, {3}, {3}},
                    -3,
                    3,
                    [](Args a) { return batch_norm(a[0], {}, {}, a[1], a[2], {.training = true}); },
+                   64});
+    out.push_back({"batch_norm",
+                   cat("batch_norm in training without a weight ", s),
+                   {s},
+                   -3,
+                   3,
+                   [](Args a) { return batch_norm(a[0], {}, {}, {}, {}, {.training = true}); },
                    64});
     out.push_back({"rsqrt",
                    cat("batch_norm in evaluation ", s),
@@ -66,6 +74,27 @@ void add_normalization_cases(std::vector<OpCase>& out) {
                      return batch_norm(a[0], full({3}, 0.5, o), full({3}, 2, o), a[1], a[2]);
                    },
                    32});
+  }
+  for (const Shape& s : {Shape{7, 3}, Shape{40, 17}, Shape{513, 2}}) {
+    const Shape per_channel{s[1]}, both{2, s[1]};
+    out.push_back({"batch_moments",
+                   cat("moments ", s),
+                   {s},
+                   -3,
+                   3,
+                   [both](Args a) { return record(kBatchMoments, {&a[0]}, a[0].dtype(), both, NoAttrs{},
+                                   std::source_location::current()); },
+                   64});
+    out.push_back({"batch_norm_sums",
+                   cat("sums ", s),
+                   {s, s, per_channel},
+                   -3,
+                   3,
+                   [both](Args a) {
+                     return record(kBatchNormSums, {&a[0], &a[1], &a[2]}, a[0].dtype(), both, NoAttrs{},
+                                   std::source_location::current());
+                   },
+                   8.0 * static_cast<double>(s[0])});
   }
 }
 

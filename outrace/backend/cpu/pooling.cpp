@@ -14,6 +14,7 @@ namespace outrace::cpu {
 namespace {
 
 struct PlaceScratch;
+struct BestScratch;
 struct SumScratch;
 
 // Whether `a` replaces the maximum `best`.
@@ -78,7 +79,7 @@ void pick_of(const PoolCall& call, const T* x, const V* values, V* y) {
   parallel_for(call.images * rows, [&](int64_t task) {
     const int64_t image = task / rows, i = task % rows;
     auto* places = thread_memory<PlaceScratch, int32_t>(call.channels);
-    T* best = thread_memory<PlaceScratch, T>(call.channels);
+    T* best = thread_memory<BestScratch, T>(call.channels);
     V* to = y + image * y_image(call) + i * columns * call.channels;
     const V* from = values + image * x_image(call);
     for (int64_t j = 0; j < columns; ++j, to += call.channels) {
@@ -95,7 +96,7 @@ void grad_of(const PoolCall& call, const T* x, const V* g, V* dx) {
   const Table table(call.windows);
   parallel_for(call.images, [&](int64_t image) {
     auto* places = thread_memory<PlaceScratch, int32_t>(call.channels);
-    T* best = thread_memory<PlaceScratch, T>(call.channels);
+    T* best = thread_memory<BestScratch, T>(call.channels);
     V* to = dx + image * x_image(call);
     W* sums = nullptr;
     if constexpr (std::is_same_v<V, W>)
