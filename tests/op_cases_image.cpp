@@ -143,7 +143,8 @@ void add_pooling(std::vector<OpCase>& out) {
                    -3,
                    3,
                    [=](Args a) {
-                     return record(kMaxPoolGrad, {&a[0], &a[1]}, a[1].dtype(), x, attrs(5, count, stride), std::source_location::current());
+                     return record(kMaxPoolGrad, {&a[0], &a[1]}, a[1].dtype(), x, attrs(5, count, stride),
+                                   std::source_location::current());
                    },
                    16});
     out.push_back({"avg_pool_grad",
@@ -151,7 +152,10 @@ void add_pooling(std::vector<OpCase>& out) {
                    {y},
                    -3,
                    3,
-                   [=](Args a) { return record(kAvgPoolGrad, {&a[0]}, a[0].dtype(), x, attrs(5, count, stride), std::source_location::current()); },
+                   [=](Args a) {
+                     return record(kAvgPoolGrad, {&a[0]}, a[0].dtype(), x, attrs(5, count, stride),
+                                   std::source_location::current());
+                   },
                    16});
   }
 }

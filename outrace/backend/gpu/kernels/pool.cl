@@ -24,7 +24,8 @@ INLINE WINDOW window_of(i64 i, i64 size, i64 count, i64 kernel_size, i64 stride,
   window.end = last < size ? last : size;
   window.step = step;
   window.divisor = window.end > window.begin ? (window.end - window.begin + step - 1) / step : 0;
-  if (count_padding != 0) window.divisor = (first + kernel_size < size + after ? first + kernel_size : size + after) - first;
+  const i64 padded = size + after - first;  // places from the window's first to the padding's end
+  if (count_padding != 0) window.divisor = kernel_size < padded ? kernel_size : padded;
 #endif
   return window;
 }
